@@ -14,7 +14,7 @@ IN_ENGINE := cd engine && PYTHONPATH=.. ../$(BIN)/python
 # What make test runs of the engine's: recorded conversations, gates, verdicts, a server.
 PROOFS := tests/graph/replay/test_conversations.py tests/graph/test_gates.py \
   tests/graph/test_switches.py tests/graph/test_wrong_nodes.py tests/modes/test_verdict.py \
-  tests/doors/server/test_server.py
+  tests/clients/server/test_server.py
 PARALLEL := --numprocesses 3 --dist worksteal
 # A clone that has the engine as a wheel has its own tests alone.
 ifneq ($(wildcard engine/tests),)
@@ -82,7 +82,7 @@ snapshots: $(READY) # write the snapshots of prompts and tools anew, tests/snaps
 	@WRITE=1 $(BIN)/pytest -q tests/test_snapshots.py
 
 screenshots: $(READY) # write the pictures of the page anew, docs/pictures; needs Chromium
-	@$(IN_ENGINE) -m tests.doors.page.screenshots
+	@$(IN_ENGINE) -m tests.clients.page.screenshots
 
 renew: $(READY) ## write all that is derived anew: tables, diagram, snapshots, scripted recordings
 	@$(IN_ENGINE) -m tests.harness.renew

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 
-from tests.doors.page.browser import PROBLEM, Person, opened
+from tests.clients.page.browser import PROBLEM, Person, opened
 from tests.harness.root import ENGINE
 from tests.harness.server import Server, running
 from tests.provider.script import Answer

@@ -26,7 +26,7 @@ from typing_extensions import override
 from benchmarks.contenders import modeshift_served
 from tests.harness.scripted import ScriptedModel, calling
 
-OURS = frozenset({"modeshift", "graph", "tools", "modes", "prompts", "doors"})
+OURS = frozenset({"modeshift", "graph", "tools", "modes", "prompts"})
 """The top-level packages that are followed; the last three are of versions before the engine."""
 
 

@@ -7,7 +7,7 @@ from starlette.responses import JSONResponse
 
 from modeshift.aegra.auth import auth
 from modeshift.aegra.claims import get_claims
-from modeshift.aegra.door import Door
+from modeshift.aegra.run_claims import RunClaims
 from modeshift.aegra.shared_answers import BindSharedAnswers
 from modeshift.graph.configuration.settings import load_settings
 from modeshift.modes.errors import ConfigurationError
@@ -27,7 +27,7 @@ app.add_route("/ok", _say_ok)  # here, as Aegra asks for no token then
 _settings = load_settings()
 # The last one is the outermost: Aegra's own, which make text/plain JSON, come after the gate.
 app.add_middleware(BindSharedAnswers, names_questions=not _settings.bound_answers)
-app.add_middleware(Door, claims=get_claims())
+app.add_middleware(RunClaims, claims=get_claims())
 app.add_middleware(Page)
 app.add_middleware(Operations)
 app.add_middleware(Gate, origins=_settings.allowed_origins, has_token=bool(_settings.tokens))

@@ -150,9 +150,9 @@ def test_the_example_names_every_setting_and_its_default(
 
 
 def test_nothing_is_done_by_importing() -> None:
-    """No folder, no .env, no network: the modules only define."""
-    for folder in ("modes", "prompts", "tools", "graph", "doors"):
-        for file in (ROOT / folder).rglob("*.py"):
+    """No folder, no .env, no network: the modules only define, but for what Aegra is told."""
+    for folder in ("tools", "graph", "engine/modeshift"):
+        for file in {*(ROOT / folder).rglob("*.py")} - {ROOT / "engine/modeshift/aegra/server.py"}:
             tree = ast.parse(file.read_text(encoding="utf-8"))
             calls: list[Any] = [node for node in tree.body if isinstance(node, ast.Expr)]
             assert all(isinstance(node.value, ast.Constant) for node in calls), file

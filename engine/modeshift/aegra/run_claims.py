@@ -1,0 +1,183 @@
+"""``RunClaims``: what Aegra lets in and must not, between the gate and Aegra.
+
+A second run in a thread, a change of its state or its deletion during a run: each is a 409. What
+else differs from the dev server's requests is translated here.
+"""
+
+import asyncio
+import json
+import re
+import time
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from aegra_api.core.active_runs import active_runs
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from modeshift.aegra.claims import BUSY, Claims
+from modeshift.modes.errors import InvalidInputError
+from modeshift.server.answers import make_receive, set_length
+from modeshift.server.checkpointer import database
+from modeshift.server.gate import refuse
+from modeshift.server.thread_modes import call_server
+from modeshift.storage.threads import open_saver
+
+CLAIM = "__modeshift_claim"
+"""In a run's ``configurable``: the request that has claimed the thread for it."""
+_STARTS = re.compile(r"POST /threads/([^/]+)/runs(?:/stream|/wait)?")
+_CHANGES = re.compile(r"(?:POST(?=.*/state)|DELETE) /threads/([^/]+)(?:/state)?")
+_CANCELS = re.compile(r"POST /threads/([^/]+)/runs/([^/]+)/cancel")
+_JOINS = re.compile(r"GET /threads/([^/]+)/runs/([^/]+)/(?:join|stream)")
+FAILED = re.compile(rb"\w+: execution failed")
+_ERROR = "SELECT error_message FROM runs WHERE run_id = ? AND status = 'error'"
+BAD = 400
+SECONDS = 2
+"""How long a request waits for a thread whose run has ended: its claim ends just after it."""
+
+
+@dataclass(frozen=True)
+class RunClaims:
+    """ASGI middleware."""
+
+    app: ASGIApp
+    claims: Claims
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on when its thread is free."""
+        line = f"{scope.get('method')} {scope['path']}" if scope["type"] == "http" else ""
+        if match := _STARTS.fullmatch(line) or _CHANGES.fullmatch(line):
+            await self._claim(match[1], scope, receive, send)
+            return
+        if line == "POST /threads/search":
+            await self._search(scope, receive, send)
+            return
+        if match := _JOINS.fullmatch(line):
+            await self._await_end(match[1], match[2], Request(scope))
+        status = await self._pass_on(scope, receive, send)
+        if (match := _CANCELS.fullmatch(line)) and status < BAD:
+            await self.claims.cancel(match[1], match[2])
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> int:
+        """Gives the status of the answer."""
+        start: Message = {"status": BAD}
+
+        async def watch(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                start.update(message)
+            elif FAILED.search(body := message.get("body", b"")):
+                run = Headers(raw=start["headers"]).get("content-location", "").rpartition("/")[2]
+                message = {**message, "body": await _explain(body, run)}
+            await send(message)
+
+        await self.app(scope, receive, watch)
+        return int(start["status"])
+
+    async def _claim(self, thread: str, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        shown = await call_server(request, "GET", f"/threads/{thread}")
+        if not shown.is_success:  # there is none, or it is another's: Aegra says so
+            await self.app(scope, receive, send)
+            return
+        holder, goes_on = uuid4().hex, False
+        if not await self._take(thread, holder, request):
+            await refuse(scope, receive, send, BUSY.format(thread), status=409)
+            return
+        try:
+            if shown.json()["status"] in ("busy", "error"):
+                await self.claims.settle(thread)
+            if is_run := "/runs" in scope["path"]:
+                body = translate_run(await request.body(), holder)
+                scope, receive = set_length(scope, body), make_receive(body, receive)
+            if scope["method"] == "DELETE":
+                send = _forget_first(thread, send)
+            goes_on = await self._pass_on(scope, receive, send) < BAD and is_run
+        except ClientDisconnect:
+            return
+        except InvalidInputError as error:
+            await refuse(scope, receive, send, str(error), status=422)
+        finally:
+            if not goes_on:
+                await self.claims.drop(thread, holder)
+
+    async def _take(self, thread: str, holder: str, request: Request) -> bool:
+        end = time.monotonic() + SECONDS
+        while not await self.claims.take(thread, holder):
+            shown = await call_server(request, "GET", f"/threads/{thread}")
+            if shown.json().get("status") == "busy" or time.monotonic() > end:
+                return False
+            await asyncio.sleep(0.05)
+        return True
+
+    async def _search(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Aegra finds no threads by their ids, and always answers with all of their fields."""
+        body = await Request(scope, receive).body()
+        search = _parse(body)
+        if search.pop("select", None) is not None or "ids" in search:
+            body = json.dumps(search).encode()
+        if isinstance(ids := search.get("ids"), list):
+            request = Request(scope)
+            shown = [await call_server(request, "GET", f"/threads/{id}") for id in ids]
+            answer = JSONResponse([each.json() for each in shown if each.is_success])
+            await answer(scope, receive, send)
+        else:
+            await self.app(set_length(scope, body), make_receive(body, receive), send)
+
+    async def _await_end(self, thread: str, run: str, request: Request) -> None:
+        """What a run streams in another process is not to be had here, only how it ends."""
+        path = f"/threads/{thread}/runs/{run}"
+        while run not in active_runs:
+            shown = await call_server(request, "GET", path)
+            if not shown.is_success or shown.json()["status"] not in ("pending", "running"):
+                return
+            if not await self.claims.is_taken(thread):  # its process has died
+                await call_server(request, "POST", f"{path}/cancel", {})
+            await asyncio.sleep(0.5)
+
+
+def _forget_first(thread: str, send: Send) -> Send:
+    """A ``send`` that deletes what is ours, which Aegra leaves, before it says that it is done."""
+
+    async def forget_and_send(message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] < BAD:
+            async with open_saver(database) as saver:
+                await saver.adelete_thread(thread)
+        await send(message)
+
+    return forget_and_send
+
+
+async def _explain(body: bytes, run: str) -> bytes:
+    """The event with what the run failed of, which Aegra keeps and does not say."""
+    rows = await database.execute(_ERROR, run)
+    text = json.dumps(rows[0][0])[1:-1].encode() if rows else b""
+    return FAILED.sub(lambda _: text, body) if text else body
+
+
+def _parse(body: bytes) -> dict[str, Any]:
+    """Empty for what is no object: whose it is says what is wrong."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def translate_run(body: bytes, holder: str) -> bytes:
+    """A run's body as Aegra wants it; one that is no run is for Aegra to refuse."""
+    run = _parse(body)
+    config = run.get("config") or {}
+    here = config.get("configurable") or {} if isinstance(config, dict) else None
+    if not run or not isinstance(here, dict):
+        return body
+    if run.get("after_seconds"):
+        raise InvalidInputError("after_seconds: Aegra begins a run at once; leave it out")
+    run["config"] = {**config, "configurable": {**here, CLAIM: holder}}
+    run["durability"] = "sync"  # an approval is stored before the call begins
+    run.setdefault("on_disconnect", "continue")
+    if all(run.get(name) is None for name in ("input", "command", "checkpoint_id")):
+        run["checkpoint"] = run.get("checkpoint") or {}  # or it takes no run without input
+    return json.dumps(run).encode()

@@ -1,0 +1,34 @@
+"""The page in a browser, on Aegra, by the page's own tests."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.clients.page.browser import Script, follow
+from tests.clients.page.conftest import MODES, browser, person, script
+from tests.clients.page.test_page import (
+    test_each_decision,
+    test_the_first_conversation,
+)
+from tests.harness.aegra import AegraServer, serving
+from tests.provider import server as provider_server
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def server(
+    browser: Browser,  # or it is skipped
+    tmp_path_factory: pytest.TempPathFactory,
+    database: str,
+    script: Script,
+) -> Iterator[AegraServer]:
+    folder = tmp_path_factory.mktemp("clone")
+    (folder / "home").mkdir()
+    (folder / "home/custom_modes.yaml").write_text(MODES)
+    with (
+        provider_server.serving(follow(script)) as provider,
+        serving(folder, database, 2, **provider.settings) as server,
+    ):
+        yield server

@@ -1,0 +1,107 @@
+"""What holds on the dev server and holds on Aegra, by the dev server's own tests.
+
+Those that are not here fail there: ``docs/engines.md`` says what is different.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import APIStatusError
+
+from modeshift.storage.database import Database
+from modeshift.storage.kept_threads import DELETED
+from modeshift.storage.opening import open_database
+from tests.clients.conftest import client, http
+from tests.clients.server.test_gate import (
+    test_a_foreign_page_cannot_read_anything,
+    test_a_route_that_is_not_on_the_list_is_refused,
+    test_allowed_pages_and_local_clients_get_in,
+    test_what_a_web_page_sends_is_refused,
+    waiting,
+)
+from tests.clients.server.test_server import (
+    test_a_long_turn,
+    test_an_answer_may_name_the_checkpoint_of_its_question_and_no_other,
+    test_commands_that_wait_hold_up_no_other_thread,
+    test_from_ask_to_a_file,
+    test_the_graph_and_its_input_can_be_seen,
+    test_the_snippet_of_the_readme,
+)
+from tests.clients.server.test_thread_modes import (
+    patch,
+    test_a_thread_begins_with_what_it_is_created_with,
+    test_approvals_leave_a_question_open_by_every_way,
+    test_the_example_of_the_docs_runs,
+    test_what_does_not_fit_is_refused_and_changes_nothing,
+    test_what_there_is,
+)
+from tests.clients.server.test_wrong_bodies import (
+    test_a_forged_phase_or_subtask_is_explained_and_changes_nothing,
+    test_what_fits_is_taken,
+)
+from tests.harness.aegra import AegraServer
+from tests.harness.conversation import APPROVE, REJECT
+from tests.harness.server import Thread
+
+pytestmark = pytest.mark.slow
+
+
+async def count_rows(database: Database, thread: str) -> int:
+    """Of what is ours."""
+    count = 0
+    for table, column in DELETED.items():
+        if await database.list_columns(table):
+            query = f"SELECT count(*) FROM {table} WHERE {column} LIKE ?"  # noqa: S608  # our names
+            count += (await database.execute(query, f"%{thread}"))[0][0]
+    return count
+
+
+async def test_a_thread_is_deleted_with_all_that_is_ours(
+    server: AegraServer, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write deleted.txt: hello", mode="code")
+    await thread.decide(APPROVE)
+    database = open_database(server.database, Path())
+    assert await count_rows(database, thread.id) > 3
+    await client.threads.delete(thread.id)
+    assert await count_rows(database, thread.id) == 0
+    await database.close()
+    with pytest.raises((APIStatusError, httpx.HTTPStatusError), match="not found"):
+        await client.threads.get_state(thread.id)
+
+
+async def test_a_wrong_answer_is_explained_and_the_question_stays(client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write wrong.txt: x", mode="code")
+    await thread.decide({"type": "yes"})
+    assert thread.error is not None
+    assert "'yes'" in thread.error["message"]
+    await thread.decide(REJECT)
+    assert not await thread.waiting()
+
+
+async def test_a_question_is_taken_back_that_is_another_one(
+    http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write taken.txt: 1", mode="code")
+    assert (await patch(http, thread, limit="ask"))["is_pending"] is False
+    assert not await thread.waiting()
+    search = {"ids": [thread.id], "select": ["status"]}
+    listed = (await http.post("/threads/search", json=search)).json()
+    assert [each["thread_id"] for each in listed] == [thread.id]
+
+
+async def test_the_page_hears_of_a_change(http: httpx.AsyncClient, client: LangGraphClient) -> None:
+    assert (await http.get("/app")).text.startswith("<!doctype html>")
+    thread = await Thread.new(client)
+    await thread.say("hello")
+    async with http.stream("GET", f"/threads/{thread.id}/stream") as answer:
+        lines = answer.aiter_lines()
+        assert (await anext(lines)).startswith(":")
+        await patch(http, thread, mode="code")
+        assert "event: state_update" in [line async for line in lines]

@@ -1,0 +1,140 @@
+"""Several processes of Aegra on one Postgres: one run at a time, whichever has it."""
+
+import asyncio
+import json
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx import HTTPStatusError
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import APIStatusError
+
+from tests.clients.conftest import client
+from tests.harness.aegra import PYTHON, AegraServer, serving
+from tests.harness.conversation import APPROVE, SECONDS, until
+from tests.harness.server import Thread
+
+pytestmark = pytest.mark.slow
+DOUBLES = 8
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory, server: AegraServer) -> Iterator[AegraServer]:
+    """A third process, on a port of its own, in the same workspace."""
+    place = {"WORKSPACE": server.workspace, "CHECKPOINTS": server.folder / "checkpoints.sqlite"}
+    settings = {name: str(path) for name, path in place.items()}
+    with serving(tmp_path_factory.mktemp("other"), server.database, workers=1, **settings) as other:
+        yield other
+
+
+@pytest.fixture
+async def elsewhere(other: AegraServer) -> AsyncIterator[LangGraphClient]:
+    async with other.client as client:
+        yield client
+
+
+async def answer(client: LangGraphClient, thread: str, question: str) -> str:
+    resume: Any = {"decisions": [APPROVE], "question": question}
+    try:
+        await client.runs.wait(thread, "agent", command={"resume": resume})
+    except (APIStatusError, HTTPStatusError) as error:
+        return str(error.response.status_code)
+    except Exception as error:  # noqa: BLE001  # what a run failed of
+        return str(error)
+    return "taken"
+
+
+async def test_of_two_answers_in_two_processes_one_is_taken(
+    server: AegraServer, client: LangGraphClient, elsewhere: LangGraphClient
+) -> None:
+    for number in range(DOUBLES):
+        thread = await Thread.new(client)
+        await thread.say(f"run echo once >> double{number}.log", mode="code")
+        state: Any = await elsewhere.threads.get_state(thread.id)
+        question = state["interrupts"][0]["value"]["question"]
+        outcomes = await asyncio.gather(
+            answer(client, thread.id, question), answer(elsewhere, thread.id, question)
+        )
+        assert (server.workspace / f"double{number}.log").read_text() == "once\n"
+        assert outcomes.count("taken") == 1, outcomes
+        types = [message["type"] for message in (await thread.values())["messages"]]
+        assert types.count("tool") == 1
+
+
+async def test_a_run_is_seen_and_cancelled_from_another_process(
+    server: AegraServer, client: LangGraphClient, elsewhere: LangGraphClient
+) -> None:
+    """While it goes on nothing else may write into the thread or delete it."""
+    thread = await Thread.new(elsewhere)
+    await thread.say("run touch begun; until [ -e go-on ]; do sleep 0.1; done", mode="code")
+    run = asyncio.create_task(thread.decide(APPROVE))
+    await until((server.workspace / "begun").exists)
+    here = Thread(client, thread.id)
+    attempts: list[Any] = [
+        here.say("hello"),
+        client.threads.update_state(thread.id, {"mode": "ask"}),
+        client.threads.delete(thread.id),
+    ]
+    for attempt in attempts:
+        with pytest.raises((APIStatusError, HTTPStatusError), match=r"409|has a run"):
+            await attempt
+    first, *_ = await client.runs.list(thread.id)
+    joined = asyncio.create_task(client.runs.join(thread.id, first["run_id"]))
+    await client.runs.cancel(thread.id, first["run_id"])
+    await asyncio.gather(run, joined, return_exceptions=True)
+    await until_free(here, "hello")
+    assert not (server.workspace / "go-on").exists()
+    assert len(await client.runs.list(thread.id, status="running")) == 0
+
+
+async def until_free(thread: Thread, text: str) -> None:
+    """Say it, as soon as the thread has no run."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            try:
+                await thread.say(text)
+            except (APIStatusError, HTTPStatusError) as error:
+                assert error.response.status_code == 409
+                await asyncio.sleep(0.5)
+            else:
+                return
+
+
+async def test_what_a_killed_process_was_doing_is_not_done_again(
+    server: AegraServer, other: AegraServer, client: LangGraphClient
+) -> None:
+    """The last test here: it ends the other one."""
+    async with other.client as elsewhere:
+        thread = await Thread.new(elsewhere)
+        await thread.say(
+            "run echo x >> killed.log; until [ -e never ]; do sleep 0.1; done", mode="code"
+        )
+        run = asyncio.create_task(thread.decide(APPROVE))
+        await until((server.workspace / "killed.log").exists)
+        other.kill()
+        await asyncio.gather(run, return_exceptions=True)
+    here = Thread(client, thread.id)
+    await until_free(here, "list")
+    assert (server.workspace / "killed.log").read_text() == "x\n"
+    assert "it may have taken effect" in str(await here.values())
+
+
+def test_without_its_auth_nothing_is_served(server: AegraServer, tmp_path: Path) -> None:
+    """Aegra alone would go on, and everybody would be the same user."""
+    config = Path(PYTHON.parents[2] / "engine/modeshift/aegra/aegra.json")
+    settings = json.loads(config.read_text())
+    settings["graphs"]["agent"] = str(config.with_name("graph.py")) + ":agent"
+    settings["auth"]["path"] = "modeshift.aegra.no_such_module:auth"
+    (tmp_path / "aegra.json").write_text(json.dumps(settings))
+    done = subprocess.run(
+        [PYTHON, "-c", "import modeshift.aegra.server"],
+        env=server.environment(
+            DATABASE_URL=server.database, AEGRA_CONFIG=str(tmp_path / "aegra.json")
+        ),
+        cwd=server.folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "Aegra has not taken modeshift.aegra.auth: nothing is served" in done.stderr

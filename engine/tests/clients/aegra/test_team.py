@@ -1,0 +1,89 @@
+"""Workspaces, readiness, metrics and the stop, on Aegra."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any
+
+import pytest
+from langgraph_sdk.client import LangGraphClient
+
+from tests.clients.server.test_operations import (
+    HELD,
+    TOKEN,
+    read_metrics,
+    test_metrics_say_what_was_done,
+    test_metrics_want_a_token_and_readiness_does_not,
+)
+from tests.clients.server.test_workspaces import (
+    TOKENS,
+    people,
+    test_a_workspace_that_is_gone_is_not_made_anew,
+    test_an_unknown_or_escaping_name_is_refused,
+    test_each_user_works_in_a_clone_of_his_own,
+)
+from tests.harness.aegra import AegraServer, serving
+from tests.harness.clone import git
+from tests.harness.conversation import SECONDS, until
+from tests.harness.root import ROOT
+from tests.harness.server import Thread
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Each user's workspace is a clone of a repository."""
+    source, folder = tmp_path_factory.mktemp("source") / "app", mkdtemp(prefix=".team-", dir=ROOT)
+    source.mkdir()
+    (source / "name.txt").write_text("app")
+    git(source, "init", "-q")
+    git(source, "add", ".")
+    assert git(source, "commit", "-qm", "first").returncode == 0
+    (Path(folder) / "bob/private").mkdir(parents=True)
+    yield {
+        "WORKSPACES": folder,
+        "WORKSPACES_FROM": str(source),
+        "AUTH_TOKEN": ",".join(f"{name}:{token}" for name, token in TOKENS.items()),
+        "SANDBOX": "auto",
+        "APPROVALS": "auto",
+    }
+    rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def server(
+    tmp_path_factory: pytest.TempPathFactory, database: str, settings: dict[str, str]
+) -> Iterator[AegraServer]:
+    folder = tmp_path_factory.mktemp("clone")
+    with serving(folder, database, workers=1, **settings) as server:
+        yield server
+
+
+@pytest.fixture
+async def client(server: AegraServer) -> AsyncIterator[LangGraphClient]:
+    async with server.get_client(TOKEN) as client:
+        yield client
+
+
+async def test_sigterm_lets_the_call_end_and_hands_the_rest_over(
+    server: AegraServer, settings: dict[str, str]
+) -> None:
+    """The last test here: it ends the server."""
+    folder = server.workspace / "alice/app"
+    async with server.get_client(TOKEN) as client:
+        thread = await Thread.new(client)
+        given: Any = {"messages": [{"role": "user", "content": HELD}], "mode": "code"}
+        await client.runs.create(thread.id, "agent", input=given)
+        await until((folder / "began").exists)
+        await server.stop(held_in=folder)
+    assert (folder / "log").read_text() == "one\n"
+    assert not (folder / "later.txt").exists()
+    server.serve(workers=1, **settings)
+    async with server.get_client(TOKEN) as client:
+        thread = Thread(client, thread.id)
+        await asyncio.wait_for(thread.run(input=None), SECONDS)
+        assert (folder / "later.txt").read_text() == "x"
+        assert (folder / "log").read_text() == "one\n"

@@ -1,0 +1,111 @@
+"""One server, one scripted model and one browser for each file."""
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.clients.page.browser import PROBLEM, Person, Script, follow, opened
+from tests.harness.server import Server, running
+from tests.provider.server import serving
+
+MODES = """\
+customModes:
+  - slug: scripted
+    name: Scripted
+    roleDefinition: You say what the script says.
+    groups: [read, edit]
+    model: anthropic:claude-sonnet-5-5
+  - slug: planned
+    name: Planned
+    roleDefinition: You do what the plan says.
+    groups: [read, edit]
+    enterFrom: [{from: architect, when: plan_written}]
+  - slug: evil
+    name: "<img src=x onerror=window.ran=1> \\u05d0"
+    description: "<script>window.ran=2</script>"
+    roleDefinition: You are not nice.
+    groups: [read]
+  - slug: broken
+    name: Broken
+    groups: [everything]
+"""
+PICTURE = "R0lGODdhAQABAIAAAP///////ywAAAAAAQABAAACAkQBADs="
+"""Of one pixel."""
+EVIL_SCHEMA = {
+    "type": "object",
+    "properties": {"zone": {"type": "string", "description": "<img src=x onerror=window.ran=8>"}},
+}
+
+
+class McpServer(BaseHTTPRequestHandler):
+    """An MCP server with one tool, the least that one is."""
+
+    def do_POST(self) -> None:  # as http.server calls it
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        answers = {
+            "initialize": {
+                "protocolVersion": message.get("params", {}).get("protocolVersion"),
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "stub", "version": "1"},
+            },
+            "tools/list": {"tools": [{"name": "set", "inputSchema": EVIL_SCHEMA}]},
+            "tools/call": {"content": [{"type": "text", "text": f"{message.get('params')}"}]},
+        }
+        if "a picture" in str(message.get("params")):
+            picture = {"type": "image", "data": PICTURE, "mimeType": "image/gif"}
+            answers["tools/call"]["content"] = [picture]
+        result = answers.get(message["method"])
+        error = {"code": -32601, "message": "there is no such method"}
+        answer = {"jsonrpc": "2.0", "id": message.get("id")}
+        answer |= {"error": error} if result is None else {"result": result}
+        self.send_response(200 if "id" in message else 202)
+        self.send_header("content-type", "application/json")
+        self.end_headers()
+        if "id" in message:
+            self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def script() -> Script:
+    """What the model of the file's server answers; to be added to."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if PROBLEM:
+        pytest.skip(PROBLEM)
+    with opened() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def server(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory, script: Script
+) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("clone")
+    (folder / "home").mkdir()
+    (folder / "home/custom_modes.yaml").write_text(MODES)
+    mcp = ThreadingHTTPServer(("127.0.0.1", 0), McpServer)
+    Thread(target=mcp.serve_forever).start()
+    entry = {"type": "http", "url": f"http://127.0.0.1:{mcp.server_port}/mcp"}
+    (folder / "home/mcp.json").write_text(json.dumps({"mcpServers": {"remote": entry}}))
+    with serving(follow(script)) as provider, running(folder, **provider.settings) as server:
+        yield server
+    mcp.shutdown()
+    mcp.server_close()
+
+
+@pytest.fixture
+def person(browser: Browser, server: Server) -> Iterator[Person]:
+    person = Person(browser, server.url).go()
+    yield person
+    person.check()
+    person.close()

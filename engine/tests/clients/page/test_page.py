@@ -1,0 +1,462 @@
+"""The page in a real browser, on the real server: what a person sees and does."""
+
+import json
+import os
+import re
+import threading
+import time
+
+import httpx
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from tests.clients.page.browser import Person, Script
+from tests.harness.conversation import SECONDS
+from tests.harness.root import ENGINE
+from tests.harness.server import Server
+from tests.provider.script import Answer, Call, Failure, say
+
+pytestmark = pytest.mark.slow
+
+
+def find_thread(person: Person) -> str:
+    return person.page.url.partition("#")[2]
+
+
+def test_the_first_conversation(person: Person, server: Server) -> None:
+    """As in README: the switch, the file, each with its card; the safe choice has the focus."""
+    person.go("/")
+    assert person.mode == "ask"
+    person.say("write notes.txt: hello")
+    expect(person.card).to_contain_text("Switch from Ask to Code mode")
+    expect(person.card).to_contain_text("write_file")
+    expect(person.page.locator(":focus")).to_have_text("No, stay in Ask")
+    expect(person.page.locator(".call")).to_have_count(0)  # the card is enough
+    expect(person.page.locator("#details .phase.lit")).to_have_text("reviewing")
+    person.press("Switch to Code")
+    expect(person.card.locator(".diff .plus")).to_have_text(["+hello"])
+    expect(person.page.locator(":focus")).to_have_text("Reject")
+    person.press("Whole file")
+    expect(person.card.locator(".diff pre")).to_have_text("hello")
+    assert (person.mode, (server.workspace / "notes.txt").exists()) == ("code", False)
+    person.press("Approve")
+    person.sees("Created notes.txt (5 characters).")
+    assert (server.workspace / "notes.txt").read_text() == "hello"
+    expect(person.page.locator("#details .history")).to_contain_text("Ask → Code you approved")
+    person.page.locator("#details .files summary").click()
+    expect(person.page.locator("#details .diff .plus")).to_have_text(["+hello"])
+
+
+def test_each_decision(person: Person, server: Server) -> None:
+    person.say("write no.txt: a", mode="code")
+    person.page.get_by_placeholder("Why not?").fill("not there")
+    person.press("Reject")
+    person.sees("You said no: not there")
+    assert not (server.workspace / "no.txt").exists()
+    person.say("write edited.txt: a")
+    person.press("Edit")
+    expect(person.page.locator(".form textarea").first).to_be_focused()
+    person.page.get_by_label("content").fill("what I want")
+    person.press("Run it like this")
+    person.sees("changed by you")
+    person.sees("Created edited.txt (11 characters).")
+    assert (server.workspace / "edited.txt").read_text() == "what I want"
+    person.page.locator(".call summary", has_text="edited.txt").click()
+    shown = person.page.locator(".call", has_text="edited.txt")
+    expect(shown.locator(".diff .plus")).to_have_text(["+what I want"])
+    expect(shown).to_contain_text("the agent had written")
+    expect(shown).not_to_contain_text("do not repeat your own call")
+
+
+def test_an_edit_is_not_dropped(person: Person, server: Server) -> None:
+    """While it is open, its own button is the only yes; a reload and Edit again keep its text."""
+    person.say("write draft.txt: the model's", mode="code")
+    person.press("Edit")
+    person.page.get_by_label("content").fill("mine")
+    for name in ("Approve", "Always exactly this", "Always what matches"):
+        expect(person.page.get_by_role("button", name=name, exact=True)).to_have_count(0)
+    expect(person.page.get_by_text("Always in this thread")).to_be_hidden()
+    person.press("Edit")
+    expect(person.page.get_by_label("content")).to_have_value("mine")
+    person.page.reload()
+    expect(person.page.get_by_label("content")).to_have_value("mine")
+    expect(person.page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
+    person.press("Raw JSON")
+    raw = person.page.get_by_label("Arguments as JSON")
+    raw.fill('{"path": "draft.txt", "content": "mi')
+    person.press("Run it like this")
+    person.sees("This is not JSON")
+    raw.fill('{"path": "draft.txt", "content": "mine, too"}')
+    person.press("Form")
+    expect(person.page.get_by_label("content")).to_have_value("mine, too")
+    person.press("Run it like this")
+    person.sees("Created draft.txt (9 characters).")
+    assert (server.workspace / "draft.txt").read_text() == "mine, too"
+    person.say("write dropped.txt: the model's")
+    person.press("Edit")
+    person.page.get_by_label("content").fill("mine")
+    person.press("Drop the edit")
+    person.press("Edit")
+    expect(person.page.get_by_label("content")).to_have_value("the model's")
+    person.press("Drop the edit")
+    person.page.get_by_text("Always in this thread").click()
+    person.press("Always exactly this")
+    person.sees("Created dropped.txt (11 characters).")
+    person.say("write dropped.txt: again")
+    person.sees("Replaced dropped.txt")
+
+
+def test_an_edit_of_one_of_several_calls(person: Person, server: Server) -> None:
+    """An edit that is open takes the card's decision back, and is no part of "Approve all"."""
+    person.say("write left.txt: model & write right.txt: model", mode="code")
+    left, right = person.card.nth(0), person.card.nth(1)
+    left.get_by_role("button", name="Approve", exact=True).click()
+    right.get_by_role("button", name="Approve", exact=True).click()
+    send = person.page.get_by_role("button", name="Send these decisions")
+    expect(send).to_be_enabled()
+    left.get_by_role("button", name="Edit", exact=True).click()
+    expect(left.locator(".chosen")).to_be_empty()
+    expect(send).to_be_disabled()
+    expect(person.page.get_by_role("button", name="Approve all 2")).to_be_hidden()
+    left.get_by_label("content").fill("mine")
+    left.get_by_role("button", name="Run it like this").click()
+    expect(left.locator(".chosen")).to_have_text("Approve, edited")
+    left.get_by_role("button", name="Edit", exact=True).click()
+    expect(left.get_by_label("content")).to_have_value("mine")
+    expect(send).to_be_disabled()
+    left.get_by_role("button", name="Run it like this").click()
+    person.press("Send these decisions")
+    person.sees("Created right.txt")
+    files = [(server.workspace / name).read_text() for name in ("left.txt", "right.txt")]
+    assert files == ["mine", "model"]
+
+
+def test_a_question_with_suggestions_and_several_calls(person: Person, script: Script) -> None:
+    follow_up = [{"text": "Red"}, {"text": "Build it", "mode": "code"}]
+    ask = Call("ask_followup_question", {"question": "Which colour?", "follow_up": follow_up})
+    script["colours"] = [Answer(calls=(ask,)), Answer(calls=(ask,)), say("So be it.")]
+    person.say("colours", mode="scripted")
+    expect(person.card).to_contain_text("Which colour?")
+    expect(person.page.locator(":focus")).to_have_attribute("aria-label", "Your answer")
+    person.press("Red")
+    person.page.get_by_label("Your answer").fill("a dark green")
+    person.page.keyboard.press("Enter")
+    person.sees("So be it.")
+    person.say("write three.txt: 3 & write four.txt: 4", mode="code")
+    person.card.nth(0).get_by_role("button", name="Approve", exact=True).click()
+    expect(person.page.get_by_role("button", name="Send these decisions")).to_be_disabled()
+    person.press("Reject all 2")
+    expect(person.page.locator(".call:is(.rejected, .failed)")).to_have_count(2)
+    person.say("write three.txt: 3 & write four.txt: 4")
+    person.press("Approve all 2")
+    person.sees("Created four.txt")
+
+
+def test_what_a_thread_has_stands_beside_it(person: Person, script: Script) -> None:
+    """Model and tokens, notices, the todo list, the limit; an error says what to do."""
+    todos = [{"content": "first", "status": "completed"}, {"content": "then", "status": "pending"}]
+    plan, code = Call("update_todo_list", {"todos": todos}), "```python\nimport os\n```"
+    write = Call("write_file", {"path": "limited.txt", "content": "x"})
+    script["plan"] = [Answer(calls=(plan,)), say(code)]
+    script["write"] = [Answer(calls=(write,)), say("I may not.")]
+    script["fail"] = [Failure("key")]
+    person.say("plan", mode="scripted")
+    expect(person.answer.locator(".kn")).to_have_text("import")
+    person.press("Copy")
+    expect(person.page.get_by_role("button", name="Copied")).to_be_visible()
+    person.sees(re.compile(r"anthropic:claude-sonnet-5-5 · [\d,]+ tokens"), "#header")
+    assert 0 < float(person.page.locator("meter").get_attribute("value") or 0) < 1
+    person.sees("done: first", "#details .todos")
+    odd = {"values": {"todos": [{"content": "odd", "status": "constructor"}]}}
+    httpx.post(f"{person.url}/threads/{find_thread(person)}/state", json=odd)
+    person.sees("to do: odd", "#details .todos")
+    person.sees("'everything'", "#details")
+    person.page.get_by_label("Limit").select_option("ask")
+    person.sees("at most Ask", "#header")
+    person.say("write")
+    expect(person.page.locator(".call.failed")).to_contain_text("Ask")
+    person.say("fail")
+    person.sees("ANTHROPIC_API_KEY", "#trouble")
+    person.press("Close")
+    expect(person.page.locator("#trouble")).to_be_empty()
+
+
+def test_two_tabs_and_a_reload_show_the_same(person: Person, script: Script) -> None:
+    """In the middle of a run; a question that is answered in one tab closes in the other."""
+    go_on = threading.Event()
+    script["slowly"] = [lambda: (go_on.wait(SECONDS) and say("**There** it is.")) or say("late")]
+    person.say("slowly", mode="scripted")
+    expect(person.page.get_by_role("button", name="Stop")).to_be_enabled()
+    person.page.reload()
+    expect(person.page.get_by_role("button", name="Stop")).to_be_enabled()
+    other = person.open_tab()
+    other.goto(person.page.url)
+    expect(other.get_by_role("button", name="Stop")).to_be_enabled()
+    go_on.set()
+    for page in (person.page, other):
+        expect(page.locator("article.ai strong")).to_have_text("There")
+    person.say("write x.txt: x", mode="ask")
+    for page in (person.page, other):
+        expect(page.locator(".card")).to_contain_text("Switch from Ask to Code mode")
+    other.locator(".card .safe").click()
+    for page in (other, person.page):
+        expect(page.locator(".card")).to_have_count(0)
+        expect(page.locator("article.ai").last).to_contain_text("rejected")
+
+
+def test_two_tabs_at_once_answer_one_question(person: Person, server: Server) -> None:
+    """The second click is for the same question, and approves nothing of what comes next."""
+    person.say("write first.txt: 1\nwrite second.txt: 2", mode="code")
+    expect(person.card).to_contain_text("first.txt")
+    other = person.open_tab()
+    other.goto(person.page.url)
+    expect(other.locator(".card")).to_contain_text("first.txt")
+    other.evaluate("window.old = document.querySelector('.card .main')")
+    for page in (person.page, other, person.page):
+        page.evaluate("document.querySelector('.card .main')?.click()")
+    for page in (person.page, other):
+        expect(page.locator(".card")).to_contain_text("second.txt")
+    other.evaluate("old.click()")
+    expect(other.locator(".toast").last).to_have_text("This has been answered already.")
+    assert not (server.workspace / "second.txt").exists()
+    other.locator(".card .safe").click()
+    person.sees("You said no.")
+
+
+def test_the_hosts_mode_holds_while_a_run_goes_on(person: Person, script: Script) -> None:
+    is_asked, go_on = threading.Event(), threading.Event()
+
+    def work() -> Answer:
+        is_asked.set()
+        return Answer(calls=(Call("list_files", {}),)) if go_on.wait(SECONDS) else say("late")
+
+    script["work"] = [work]
+    person.say("work", mode="scripted")
+    assert is_asked.wait(SECONDS)  # what is set before the first step would hold at once
+    expect(person.page.get_by_role("button", name="Stop")).to_be_enabled()
+    with httpx.Client(base_url=person.url) as client:
+        path = f"/threads/{find_thread(person)}/mode"
+        assert client.patch(path, json={"mode": "code"}).json()["is_pending"]
+    expect(person.page.locator("#mode")).to_have_value("scripted")
+    go_on.set()
+    expect(person.page.locator("#mode")).to_have_value("code")
+    person.page.select_option("#mode", "ask")
+    expect(person.page.locator("#details .mode.lit")).to_have_text("Ask")
+
+
+def test_cancel_rename_delete(person: Person, script: Script) -> None:
+    script["for ever"] = [Answer("It has begun " + "and goes on " * 9, pause=0.5)]
+    person.say("for ever", mode="scripted")
+    expect(person.answer).to_contain_text("begun and")
+    person.press("Stop")
+    expect(person.page.get_by_role("button", name="Send")).to_be_visible()
+    person.page.get_by_role("button", name="Rename for ever").click()
+    person.page.get_by_label("Title").fill("Mine <b>")
+    person.press("Rename")
+    person.sees("Mine <b>", "#header")
+    person.page.get_by_role("button", name="Delete Mine <b>").click()
+    person.press("Delete")
+    expect(person.page.locator("#messages article")).to_have_count(0)
+    expect(person.page.locator("#threads")).not_to_contain_text("Mine <b>")
+
+
+def test_a_subtask_is_shown_below_the_call_that_began_it(person: Person) -> None:
+    person.say("task in code: write part.txt: x")
+    expect(person.card).to_contain_text("Sub-task in Code mode")
+    person.press("Start it")
+    expect(person.page.locator("article.human.depth1")).to_contain_text("write part.txt: x")
+    assert person.mode == "code"
+    person.press("Approve")
+    person.sees("The sub-task in Code mode has ended")
+    assert person.mode == "ask"
+    person.page.locator(".call summary", has_text="Sub-task in Code mode").click()
+    shown = person.page.locator(".subtask article.human")
+    expect(shown).to_contain_text("write part.txt: x")
+    path = f"{person.url}/threads/{find_thread(person)}/mode"
+    httpx.patch(path, json={"approvals": "auto"})
+    expect(person.page.locator("#approvals")).to_have_value("auto")
+    expect(shown).to_be_visible()  # what is opened stays open when the thread is read again
+
+
+def test_by_keyboard_alone(person: Person) -> None:
+    page = person.page
+    page.keyboard.type("write keys.txt: k")
+    page.keyboard.press("Enter")
+    expect(page.locator(":focus")).to_have_text("No, stay in Ask")
+    for name in ("Switch to Code", "Approve"):
+        for _ in range(4):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.textContent") == name:
+                break
+        page.keyboard.press("Enter")
+        if name != "Approve":
+            expect(page.locator(":focus")).to_have_text("Reject")
+    person.sees("Created keys.txt")
+    expect(page.locator("#say")).to_be_focused()
+
+
+def test_everybody_can_use_it(browser: Browser, server: Server) -> None:
+    """By axe-core, light and dark; also in a narrow window, in which nothing is cut off."""
+    person = Person(browser, server.url, viewport={"width": 360, "height": 740}).go()
+    page = person.page
+    person.say("write wide.txt: " + "x" * 500)
+    expect(person.card).to_be_visible()
+    check_access(person)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    person.press("Switch to Code")
+    expect(person.card.locator(".diff")).to_be_visible()
+    page.set_viewport_size({"width": 1400, "height": 900})
+    check_access(person)
+    person.press("Approve")
+    person.sees("wide.txt (500 characters)")
+    check_access(person)
+    check_panels(page)
+    # What streams is not read out; that it has ended is.
+    assert page.locator("[aria-live], [role=log]").count() == 0
+    person.sees("The agent has answered.", "[role=status]#said")
+    person.check()
+    person.close()
+
+
+def check_panels(page: Page) -> None:
+    """At 200 %, which halves the window; and narrow, where panels lie over the rest."""
+    page.set_viewport_size({"width": 640, "height": 400})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 640
+    expect(page.locator("article.ai").last).to_be_in_viewport()
+    expect(page.locator("#mode")).to_be_in_viewport()
+    page.set_viewport_size({"width": 360, "height": 740})
+    for name in ("Threads", "Details"):
+        page.get_by_role("button", name=name).click()
+        expect(page.locator(f"#{name.lower()}")).to_be_in_viewport()
+        page.keyboard.press("Escape")
+        expect(page.locator(f"#{name.lower()}")).to_be_hidden()
+
+
+def check_access(person: Person) -> None:
+    for scheme in ("light", "dark"):
+        person.page.emulate_media(color_scheme=scheme)
+        violations = Axe().run(person.page).response["violations"]
+        grave = [
+            violation for violation in violations if violation["impact"] in ("serious", "critical")
+        ]
+        assert not grave, json.dumps(
+            [(violation["id"], violation["nodes"][:2]) for violation in grave]
+        )[:3000]
+
+
+def test_what_a_call_prints_is_shown_while_it_runs(person: Person, server: Server) -> None:
+    pipe = server.workspace / "pipe"
+    os.mkfifo(pipe)
+    person.say("run echo begun; cat pipe", mode="code")
+    expect(person.card.locator(".tag")).to_contain_text("not sandboxed")
+    expect(person.card.locator(".command")).to_have_text("echo begun; cat pipe")
+    person.press("Approve")
+    expect(person.page.locator(".call pre.live")).to_contain_text("begun")
+    pipe.write_text("\x1b[31mand done")
+    person.sees(re.compile(r"begun\s+and done"))
+
+
+def test_a_picture_that_a_tool_returns_is_shown(person: Person) -> None:
+    person.say('call mcp__remote__set {"zone": "a picture"}', mode="code")
+    person.press("Approve")
+    shown = person.page.locator(".call", has_text="remote: set")
+    expect(shown.locator("summary")).to_contain_text("1 image")
+    shown.locator("summary").click()
+    picture = shown.get_by_alt_text("An image")
+    expect(picture).to_be_visible()
+    assert picture.evaluate("one => one.decode().then(() => one.naturalWidth)") == 1
+
+
+def test_what_the_page_may_not_show_of_a_picture_it_says(person: Person) -> None:
+    """Only what is in the message, and only the kinds that hold no program."""
+    person.say("hello")
+    person.sees("The agent has answered.", "#said")
+    image = {"type": "image_url", "image_url": {"url": f"{person.url}/app/icon.svg"}}
+    given = {"messages": [{"type": "human", "content": [image], "id": "picture"}]}
+    path = f"{person.url}/threads/{find_thread(person)}/state"
+    httpx.post(path, json={"values": given}).raise_for_status()
+    person.sees("An image that is not shown here")
+    expect(person.page.locator("main img")).to_have_count(0)
+
+
+def test_a_long_thread_stays_responsive(browser: Browser, server: Server) -> None:
+    """2,000 messages, and one result of 10 MB."""
+    calls = [{"name": "read_file", "args": {"path": "a"}, "id": "call_1", "type": "tool_call"}]
+    messages: list[dict[str, object]] = []
+    for number in range(1000):
+        messages += [
+            {"type": "human", "content": f"question {number}"},
+            {"type": "ai", "content": f"**answer** {number}\n\n- a\n- b"},
+        ]
+    messages += [
+        {"type": "ai", "content": "", "tool_calls": calls},
+        {"type": "tool", "content": "0123456789\n" * 1_000_000, "tool_call_id": "call_1"},
+    ]
+    with httpx.Client(base_url=server.url, timeout=SECONDS) as client:
+        thread = client.post("/threads", json={}).json()["thread_id"]
+        given = {"messages": [{"role": "user", "content": "hello"}]}
+        client.post(
+            f"/threads/{thread}/runs/wait", json={"assistant_id": "agent", "input": given}
+        ).raise_for_status()
+        client.post(
+            f"/threads/{thread}/state", json={"values": {"messages": messages}}
+        ).raise_for_status()
+    person = Person(browser, server.url)
+    begin = time.monotonic()
+    person.page.goto(f"{server.url}/app#{thread}")
+    person.page.wait_for_selector(".call summary")
+    assert time.monotonic() - begin < SECONDS
+    assert person.page.locator("article").count() > 2000
+    person.page.locator(".call summary").click()
+    expect(person.page.get_by_role("button", name="Show more")).to_be_visible()
+    person.page.fill("#say", "")
+    took = person.page.evaluate(
+        """async () => {
+          const begin = performance.now();
+          document.querySelector("#main").scrollTop = 0;
+          await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+          return performance.now() - begin;
+        }"""
+    )
+    assert took < 5000
+    expect(person.page.locator("article.ai .markdown strong").first).to_be_visible()
+    # What comes in at the end moves nobody who reads at the beginning.
+    httpx.post(
+        f"{server.url}/threads/{thread}/runs/wait",
+        json={"assistant_id": "agent", "input": given},
+        timeout=SECONDS,
+    )
+    expect(person.page.get_by_role("button", name="Latest")).to_be_visible()
+    expect(person.answer).to_contain_text("offline model")
+    assert person.page.evaluate("document.querySelector('#main').scrollTop") == 0
+    person.check()
+    person.close()
+
+
+def test_files_of_the_page_are_within_their_budget() -> None:
+    folder = ENGINE / "modeshift/page"
+    texts = [file.read_text() for file in folder.iterdir() if file.suffix != ".html"]
+    assert sum(len(text.splitlines()) for text in texts) <= 1610
+    for file in folder.glob("*.js"):
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", file.read_text()
+        )
+
+
+def test_a_card_shows_the_condition_that_is_met(person: Person) -> None:
+    """And a person's way around it."""
+    person.say("switch to planned", mode="architect")
+    person.sees("not open from Architect mode yet")
+    person.say("write plan.md: x")
+    person.press("Approve")
+    person.sees("Created plan.md")
+    person.say("switch to planned: Met: all")
+    expect(person.card).to_contain_text("Met: plan_written (plan_written: yes).")
+    person.press("No, stay in Architect")
+    person.say("switch to planned", mode="code")
+    person.sees("not open from Code mode")
+    person.say("switch to debug")
+    person.card.get_by_label("Another mode").select_option("planned")
+    person.card.get_by_text("Take this mode instead").click()
+    expect(person.page.locator("#mode")).to_have_value("planned")

@@ -1,0 +1,72 @@
+"""The page when the server is gone or asks for a token; its pictures."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.clients.page.browser import PROBLEM, Person
+from tests.clients.page.screenshots import PICTURES, take
+from tests.harness.server import lose_checkpoint, running
+
+TOKEN = "of-mine-alone-0123456789"  # noqa: S105
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)]
+
+
+def test_a_question_outlives_a_kill_and_the_token_is_the_tabs(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """Killed while a question waits; the page says so, and goes on by itself."""
+    with running(tmp_path, AUTH_TOKEN=TOKEN) as server:
+        person = Person(browser, server.url)
+        person.page.goto(f"{server.url}/app")
+        field = person.page.get_by_label("Token", exact=True).and_(person.page.locator("input"))
+        field.fill("wrong")
+        person.press("Continue")
+        field.fill(TOKEN)
+        person.press("Continue")
+        person.say("write kept.txt: k", mode="code")
+        expect(person.card).to_contain_text("kept.txt")
+        server.kill()
+        person.sees("Reconnecting", "#trouble")
+        person.page.fill("#say", "what is lost?")
+        server.start(AUTH_TOKEN=TOKEN)
+        expect(person.page.locator("#trouble")).to_be_empty()
+        assert person.page.input_value("#say") == "what is lost?"
+        person.press("Approve")
+        person.sees("Created kept.txt")
+        assert person.page.evaluate("Object.keys(localStorage).length") == 0
+        assert TOKEN not in person.page.content()
+        other = person.open_tab()
+        other.goto(person.page.url)
+        expect(other.get_by_label("Token", exact=True).first).to_be_visible()
+        person.close()
+
+
+def test_a_turn_that_a_kill_cut_off_goes_on(browser: Browser, tmp_path: Path) -> None:
+    """Killed between the model's answer and the checkpoint behind it: nothing is asked."""
+    with running(tmp_path) as server:
+        person = Person(browser, server.url).go()
+        person.say("write a.txt: a", mode="code")
+        expect(person.card).to_contain_text("a.txt")
+        server.kill()
+        person.sees("Reconnecting", "#trouble")
+        lose_checkpoint(tmp_path, person.page.url.rpartition("#")[2])
+        server.start()
+        person.sees("has not come to its end", "#trouble")
+        person.press("Go on")
+        expect(person.card).to_contain_text("a.txt")
+        expect(person.page.locator("#trouble")).to_be_empty()
+        person.press("Approve")
+        person.sees("Created a.txt")
+        person.close()
+
+
+def test_the_pictures_can_be_made(browser: Browser, tmp_path: Path) -> None:
+    """``make screenshots``; small enough to be kept."""
+    (tmp_path / "clone").mkdir()
+    files = list(take(browser, tmp_path / "clone", tmp_path / "pictures", ["dark"]))
+    assert {file.name for file in files} == {file.name for file in PICTURES.glob("*-dark.png")}
+    for file in (*files, *PICTURES.iterdir()):
+        assert file.read_bytes().startswith(b"\x89PNG")
+        assert file.stat().st_size < 150_000

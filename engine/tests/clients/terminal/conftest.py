@@ -1,0 +1,34 @@
+"""One terminal for all tests that need none of their own: each sets its mode."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.clients.terminal.terminal import Terminal, chatting
+from tests.harness.server import Server
+
+
+@pytest.fixture(scope="package")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Server:
+    """A clone in which no server runs."""
+    return Server(tmp_path_factory.mktemp("clone"))
+
+
+@pytest.fixture(scope="package")
+def open_chat(clone: Server) -> Iterator[Terminal]:
+    with chatting(clone) as terminal:
+        terminal.until("ask>")
+        yield terminal
+
+
+@pytest.fixture
+def chat(open_chat: Terminal) -> Terminal:
+    open_chat.say("/ask", "ask>")
+    return open_chat
+
+
+@pytest.fixture
+def code(open_chat: Terminal) -> Terminal:
+    """The same in Code mode."""
+    open_chat.say("/code", "code>")
+    return open_chat

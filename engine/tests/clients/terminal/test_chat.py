@@ -1,0 +1,191 @@
+"""``make chat`` in a real terminal: what is shown, what a key decides, what stops."""
+
+import json
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+from prompt_toolkit.application import create_app_session
+
+from modeshift.terminal.screen import Screen
+from tests.clients.terminal.terminal import CTRL_C, ENTER, Terminal, chatting
+from tests.harness.conversation import SECONDS
+from tests.harness.readme import read_part
+from tests.harness.root import ROOT
+from tests.harness.server import Server, lose_checkpoint
+from tests.tools.mcp.servers import serving_toy
+
+CALL, SWITCH, ALL = "a [p]attern:", "auto-accept:", "all 2:"
+ASK, CODE, WHY = "\n\nask>", "\n\ncode>", "why (or nothing)>"
+COMMAND = "[e]dit:"  # one that cannot be remembered
+
+
+def wait_for_end(clone: Server) -> None:
+    """Of the command that has written its process id; raises if it goes on."""
+    with suppress(psutil.NoSuchProcess):
+        psutil.Process(int((clone.workspace / "pid").read_text())).wait(SECONDS)
+
+
+def test_the_first_conversation_is_that_of_the_readme(tmp_path: Path) -> None:
+    clone = Server(tmp_path)
+    with chatting(clone) as terminal:
+        terminal.until("ask>")
+        terminal.play("write notes.txt: hello", SWITCH, "a", CALL, "a", CODE)
+        seen = terminal.until(CODE, after="ask> ")
+        assert seen + "\n" == read_part("transcript")
+        assert (tmp_path / "workspace/notes.txt").read_text() == "hello"
+        again = terminal.leave()
+    thread = again.rpartition("THREAD=")[2]
+    options = ("--thread", thread, "--mode", "ask")
+    with serving_toy() as port:
+        entry = {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}
+        (clone.home / "mcp.json").write_text(json.dumps({"mcpServers": {"here": entry}}))
+        with chatting(clone, *options) as terminal:
+            shown = terminal.until("ask>")
+            assert "> write notes.txt: hello\nNow" not in shown
+            assert "Created notes.txt (5 characters).\nHere is how it went:" in shown
+            seen = terminal.say('call mcp__here__get_time {"zone": "Rome"}', "a [p]attern\n:")
+            assert f"\n  reaches 127.0.0.1:{port}\n  zone: Rome\n" in seen
+            assert "calls an MCP server: 'here'" in seen
+
+
+def test_a_turn_that_a_crash_cut_off_goes_on(tmp_path: Path) -> None:
+    """Killed between the model's answer and the checkpoint behind it: nothing is asked."""
+    clone = Server(tmp_path)
+    with chatting(clone, "--mode", "code") as terminal:
+        terminal.until("code>")
+        (thread,) = re.findall(r"thread +([0-9a-f-]{36})", terminal.say("/status", "code>"))
+        terminal.say("write a.txt: a", CALL)
+    lose_checkpoint(tmp_path, thread)
+    with chatting(clone, "--thread", thread) as terminal:
+        seen = terminal.until("code>")
+        assert "The last turn has not come to its end. Enter goes on with it" in seen
+        terminal.play(ENTER, CALL, "a", CODE)
+        assert "not come to its end" not in terminal.text.rpartition(CALL)[2]
+    assert (clone.workspace / "a.txt").read_text() == "a"
+
+
+def test_enter_and_a_paste_reject(code: Terminal, clone: Server) -> None:
+    paste = f"\x1b[200~a\x1b[201~x{ENTER}"
+    seen = code.play("write a.txt: a", CALL, paste, WHY, "not now", CODE)
+    assert "reject\n  why (or nothing)> not now\n  You said no: not now\n" in seen
+    assert not (clone.workspace / "a.txt").exists()
+
+
+def test_what_is_typed_before_a_question_does_not_answer_it(code: Terminal, clone: Server) -> None:
+    code.play(f"write ahead.txt: a{ENTER}aaaa", CALL)
+    assert not (clone.workspace / "ahead.txt").exists()
+    code.play(CTRL_C, CODE)
+
+
+def test_an_edit_runs_with_other_arguments(code: Terminal, clone: Server) -> None:
+    (clone.workspace / "b.txt").write_text("one\ntwo\n")
+    seen = code.say("replace two with three in b.txt", CALL)
+    assert "  @line 1\n   one\n  -two\n  +three\n" in seen
+    edits = 'edits> [{"old": "two", "new": "three"}]'
+    code.play("e", "path> b.txt", ENTER, edits)
+    code.press(f"!{ENTER}")
+    code.until_sent("That is not JSON")
+    code.until(edits)
+    seen = code.play("\x7f" * 8 + f'four"}}]{ENTER}', CODE)
+    assert "  Run with your arguments: " in seen
+    assert (clone.workspace / "b.txt").read_text() == "one\nfour\n"
+
+
+def test_several_calls_all_at_once(code: Terminal, clone: Server) -> None:
+    seen = code.say("write g1.txt: 1 & write g2.txt: 2", ALL)
+    assert "+1" in seen and "+2" in seen
+    code.play("a", CODE)
+    assert [(clone.workspace / f"g{n}.txt").read_text() for n in (1, 2)] == ["1", "2"]
+    seen = code.play("write h1.txt: 1 & write h2.txt: 2", ALL, "r", WHY, "neither", CODE)
+    assert seen.count("You said no: neither") == 2
+    assert not list(clone.workspace.glob("h?.txt"))
+
+
+def test_a_question_is_answered_in_words(chat: Terminal) -> None:
+    asked = json.dumps({"question": "Which colour?\n- of these:", "follow_up": [{"text": "Red"}]})
+    shown = "Which colour?\n  - of these:\n  1 Red\n  answer>"
+    seen = chat.play(f"call ask_followup_question {asked}", shown, "Green", ASK)
+    assert ": Green" in seen
+
+
+def test_ctrl_c_stops_the_run_and_its_command(code: Terminal, clone: Server) -> None:
+    seen = code.play("run printf on; printf ce", COMMAND, "a", CODE)
+    assert "\nonce\n  [exit code 0]\n" in seen
+    code.play("run echo $$ > pid; echo begun; sleep 600", COMMAND, "a", "\nbegun")
+    code.press(CTRL_C)
+    assert "Stopped while it ran: it may have taken effect" in code.until(CODE, after="begun")
+    wait_for_end(clone)
+
+
+def test_ctrl_c_at_a_question_approves_nothing(code: Terminal, clone: Server) -> None:
+    path = "d/" * 160 + "f.txt"
+    seen = code.play(f"write {path}: f", CALL, CTRL_C, CODE)
+    assert path in seen.partition("Write file")[2].replace("\n", ""), "its end, too"
+    assert "Nothing is approved. Enter asks again; a message goes on." in seen
+    code.play(ENTER, CALL, CTRL_C, CODE, "list", CODE)
+    assert not (clone.workspace / "d").exists()
+
+
+def test_what_others_say_cannot_act_on_the_terminal(
+    chat: Terminal, clone: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J\x9b2J\u202etxt.exe\x1b]52;c;aGk=\x07"
+    (clone.workspace / "evil.txt").write_text(evil)
+    before = len(chat.received)
+    seen = chat.say("read evil.txt", ASK)
+    assert r"\u001b]0;owned\u0007\u001b[2J\u009b2J\u202etxt.exe" in seen.replace("\n", "")
+    seen = chat.play("/code", "code>", "replace txt with TXT in evil.txt", CALL)
+    assert r"-\u001b]0;owned" in seen
+    chat.play(CTRL_C, CODE)
+    sent = chat.received[before:].decode()
+    assert "owned" in sent
+    assert not re.search("\x1b\\]|\x9b|\x1b\\[2J|\u202e", sent)
+    assert chat.title == ""
+    with create_app_session():
+        Screen().write(evil)  # as a model's words stream in, which nothing has read before
+    assert not re.search("\x1b|\x9b|\u202e", capsys.readouterr().out)
+
+
+def test_a_notice_is_told_once(tmp_path: Path) -> None:
+    clone = Server(tmp_path)
+    clone.workspace.mkdir()
+    (clone.workspace / ".cursorrules").write_text("x")
+    with chatting(clone) as terminal:
+        terminal.until("ask>")
+        terminal.play("hello", ASK)
+        (clone.workspace / "GEMINI.md").write_text("x")
+        (clone.home / "custom_modes.yaml").write_text("customModes: []")  # so all is read again
+        seen = terminal.play("hello", ASK, *["/compact", ASK] * 3)
+        for name in (".cursorrules", "GEMINI.md"):
+            assert seen.count(f"Notice: {name} is not read") == 1
+        assert seen.count("Notice: The conversation could not be summarized") == 2, "an event"
+
+
+def test_commands(chat: Terminal) -> None:
+    assert "Ctrl-C stops the agent." in chat.say("/help", ASK)
+    assert "there is no mode or command 'kode'" in chat.say("/kode", ASK)
+    chat.play("\x1b[A", "ask> /kode", CTRL_C, ASK)  # the line before, from the history
+    assert "unknown approvals 'some'; give one of: manual, auto" in chat.say("/approvals some", ASK)
+    seen = chat.say("/status", ASK)
+    assert re.search(r"thread     [0-9a-f-]{36}\n  mode       ask\n  approvals  manual\n", seen)
+    assert "tokens; its size is not known, CONTEXT_WINDOW sets it" in seen
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--mode", "kode"), "there is no mode or command 'kode'; the modes are: ask,"),
+        ((), "/LICENSE/no' cannot be written: File exists; see make doctor"),
+        (("--thread", "mine"), "THREAD='mine' is no thread's id"),
+        (("--thread", "11111111-1111-4111-8111-111111111111"), "there is no thread '11111111"),
+    ],
+)
+def test_what_it_refuses(clone: Server, options: tuple[str, ...], said: str) -> None:
+    settings = {"CHECKPOINTS": str(ROOT / "LICENSE/no")} if not options else {}
+    with chatting(clone, *options, **settings) as terminal:
+        assert terminal.wait() == 1
+        assert "".join(said.split()) in "".join(terminal.text.split()), "wrapped anywhere"
+        assert "Traceback" not in terminal.text

@@ -1,0 +1,60 @@
+"""``make chat`` beside ``make dev``: one conversation for all clients of the server."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clients.terminal.terminal import CTRL_C, Terminal, chatting
+from tests.clients.terminal.test_chat import CALL, COMMAND, wait_for_end
+from tests.harness.server import Server, Thread, running
+
+OWNER = "a-token-of-sixteen-characters"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(tmp_path_factory.mktemp("clone"), AUTH_TOKEN=OWNER) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def chat(server: Server) -> Iterator[Terminal]:
+    with chatting(server, "--mode", "code", AUTH_TOKEN=OWNER) as terminal:
+        terminal.until("code>")
+        yield terminal
+
+
+async def test_the_server_has_the_conversation(server: Server, chat: Terminal) -> None:
+    assert f"on {server.url}; /help" in chat.text
+    await asyncio.to_thread(chat.say, "write a.txt: a", CALL)
+    async with server.get_client(OWNER) as client:
+        (listed,) = await client.threads.search()
+        assert (listed["metadata"] or {})["title"] == "write a.txt: a"
+        thread = Thread(client, listed["thread_id"])
+        assert [request["name"] for request in await thread.waiting()] == ["write_file"]
+        chat.press("a")
+        seen = await asyncio.to_thread(chat.until, "\n\ncode>")
+        assert "  Created a.txt (1 characters).\nHere is how it went:\n" in seen
+        assert await thread.waiting() == []
+    assert (server.workspace / "a.txt").read_text() == "a"
+
+
+def test_ctrl_c_stops_the_run_on_the_server(server: Server, chat: Terminal) -> None:
+    run = "run echo $$ > pid; echo begun; sleep 600"
+    chat.play(run, COMMAND, "a", "\nbegun", CTRL_C, "\n\ncode>")
+    wait_for_end(server)
+
+
+def test_another_workspace_is_not_the_servers(server: Server, tmp_path: Path) -> None:
+    with chatting(server, WORKSPACE=str(tmp_path)) as terminal:
+        assert "by itself" in terminal.until("ask>")
+
+
+def test_a_server_that_is_gone(server: Server, chat: Terminal) -> None:
+    server.kill()
+    seen = chat.say("list", "\n\ncode>")
+    assert "the server does not answer" in seen
+    server.start(AUTH_TOKEN=OWNER)
+    assert "Here is how it went:" in chat.say("list", "\n\ncode>")
