@@ -21,24 +21,26 @@ NO_TEST_FILES = ("__pycache__", ".pytest_cache")
 """Folders that running tests writes; what is in them does not count."""
 CHANGED = "tests_changed"
 PLAN = "plan_written"
+UNKNOWN = "?"
+"""Before a fact's name: its function raised, and no call since has decided what it is."""
 _logged = set[str]()
 
 
 def follow(deps: AgentDeps, facts: Facts, done: Done) -> Facts:
     """The facts after a call."""
     true: dict[Scope, list[str]] = {"mode": [], "conversation": [], "workspace": []}
-    broken = []
     for name, fact in deps.facts.items():
-        before = name in facts.get(fact.scope, ())
+        names = facts.get(fact.scope, ())
+        befores = (False, True) if UNKNOWN + name in names else (name in names,)
         try:
-            value = before if name == CHANGED else fact.after(before, done)
+            after = fact.after if name != CHANGED else lambda before, _: before
+            values = {bool(after(before, done)) for before in befores}
         except Exception as error:  # noqa: BLE001  # whatever a function of the owner's raises
             _log_once(name, error)
-            broken.append(name)
-            continue
-        if value:
-            true[fact.scope].append(name)
-    return {**facts, **true, "broken": broken}  # type: ignore[typeddict-item]  # it has its keys
+            values = {False, True}
+        if True in values:
+            true[fact.scope].append(name if False not in values else UNKNOWN + name)
+    return {**facts, **true}  # type: ignore[typeddict-item]  # it has its keys
 
 
 def _log_once(name: str, error: Exception) -> None:
@@ -55,10 +57,12 @@ async def read_facts(
     values: dict[str, bool | None] = {}
     for name in names:
         scope = deps.facts[name].scope if name in deps.facts else "mode"
-        values[name] = None if name in facts.get("broken", ()) else name in facts.get(scope, ())
+        true = facts.get(scope, ())
+        values[name] = None if UNKNOWN + name in true else name in true
     if CHANGED in values:
         try:
-            values[CHANGED] = await digest_tests(deps) != facts["tests"]
+            digest = await digest_tests(deps)
+            values[CHANGED] = digest != facts["tests"] if facts["tests"] else None
         except (OSError, ValueError, KeyError) as error:
             _log_once(CHANGED, error)
             values[CHANGED] = None
@@ -112,7 +116,7 @@ async def begin_thread(deps: AgentDeps, state: State) -> Facts | None:
         return {**facts, "tests": await digest_tests(deps)}
     except (OSError, ValueError) as error:
         _log_once(CHANGED, error)
-        return None
+        return {**facts, "tests": ""}  # what they were cannot be told later either
 
 
 async def digest_tests(deps: AgentDeps) -> str:

@@ -91,10 +91,8 @@ class Facts(TypedDict, total=False):
     mode: list[str]
     conversation: list[str]
     workspace: list[str]
-    broken: list[str]
-    """Those whose function raised at the last call."""
     tests: str
-    """A digest of the owner's test files as they were when the thread began."""
+    """A digest of the owner's test files when the thread began; empty where that failed."""
 
 
 class Todo(TypedDict):

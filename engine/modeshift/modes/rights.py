@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.mode import Grant, Level, Mode
 from modeshift.modes.policy import has_only_read_tools
+from modeshift.modes.rules.matching import EVERY, PREFIX, is_server_tool
 from modeshift.modes.rules.permissions import Kind
-
-_Patterns = dict[str, Kind]
 
 
 def find_growth(source: Mode, target: Mode, tools: Iterable[ToolSpec]) -> str | None:
@@ -23,10 +22,10 @@ def find_growth(source: Mode, target: Mode, tools: Iterable[ToolSpec]) -> str | 
     if source.defaults != target.defaults:
         return "other rules of the user"
     groups = {tool.name: tool.group for tool in tools}
-    for name in dict.fromkeys([*source.permissions, *target.permissions]):
-        group = groups.get(name)
-        if not _are_rules_within(source, target, name, group):
-            return f"other rules for {name}"
+    names = [*source.permissions, *target.permissions]
+    for name in dict.fromkeys(PREFIX if is_server_tool(name) else name for name in names):
+        if not _are_rules_within(source, target, name, groups.get(name)):
+            return "other rules for " + ("tools of MCP servers" if name == PREFIX else name)
     return None
 
 
@@ -45,8 +44,7 @@ def _are_plain(names: Iterable[str], most: Iterable[str]) -> bool:
 
 
 def _are_rules_within(source: Mode, target: Mode, name: str, group: str | None) -> bool:
-    ours = list(source.permissions.get(name, {}).items())
-    theirs = list(target.permissions.get(name, {}).items())
+    ours, theirs = (_list_rules(mode, name) for mode in (source, target))
     # An ``allow`` of the clone's own is for commands that change nothing; of others, for any.
     is_same_level = (
         Level.BUILT_IN not in (source.level, target.level) or source.level == target.level
@@ -59,3 +57,11 @@ def _are_rules_within(source: Mode, target: Mode, name: str, group: str | None) 
         return False
     # Without the group, the rules are a list of commands that the clone's own modes may run.
     return all(kind == "allow" for _, kind in [*ours, *theirs]) and {*theirs} <= {*ours}
+
+
+def _list_rules(mode: Mode, name: str) -> list[tuple[str, Kind]]:
+    """For a tool; for those of MCP servers all, as each is for the names that it matches."""
+    if name != PREFIX:
+        return [*mode.permissions.get(name, {}).items()]
+    rules = mode.permissions.items()
+    return [(names, kinds[EVERY]) for names, kinds in rules if is_server_tool(names)]

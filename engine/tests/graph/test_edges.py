@@ -1,5 +1,6 @@
 """Edges between modes: what the model may ask for, and what a person may do anyway."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,16 @@ async def test_a_pipe_among_the_test_files_holds_nothing_up(project: Path) -> No
     assert "tests_changed: cannot be determined" in await last_result(talk)
 
 
+async def test_how_test_files_were_at_first_is_not_learned_later(project: Path) -> None:
+    catalog = with_tables(code={"switches": [{"to": "ask", "when": "not tests_changed"}]})
+    os.mkfifo(project / "tests/pipe")
+    steps: list[Any] = [[run("rm tests/pipe")], [write("Makefile")], "done", [ask_for("ask")]]
+    talk = await try_out(project, *steps, mode="code", catalog=catalog, tests=TESTS)
+    await talk.say("go on")
+    assert await talk.mode() == "code"
+    assert "tests_changed: cannot be determined" in await last_result(talk)
+
+
 NO_PLANS: list[list[Call]] = [
     [todo("plan.md")],
     [write("plan.txt")],
@@ -436,6 +447,30 @@ async def test_a_fact_that_raises_opens_nothing(
     assert [record.message for record in caplog.records].count(
         "the fact odd cannot be determined: KeyError: 'x'"
     ) == 1
+
+
+def _raises_once(before: bool, done: Done) -> bool:
+    if "odd" in done.written:
+        raise KeyError("x")
+    return before or "all" in done.written
+
+
+@pytest.mark.parametrize(
+    ("calls", "is_open"),
+    [
+        ([run("true")], False),
+        ([write("all")], False),
+        ([ask_for("ask"), ask_for("code")], True),
+    ],
+)
+async def test_what_raised_stays_unknown_until_it_is_certain(
+    there: Path, calls: list[Call], is_open: bool
+) -> None:
+    facts = {fact.name: fact for fact in (*BUILT_IN, Fact("mine", "Mine.", _raises_once))}
+    catalog = with_tables(code={"switches": [{"to": "debug", "when": "not mine"}, "ask"]})
+    steps = [[call] for call in (write("odd"), *calls, ask_for("debug"))]
+    talk = await try_out(there, *steps, mode="code", catalog=catalog, facts=facts)
+    assert await talk.mode() == ("debug" if is_open else "code")
 
 
 async def test_an_answer_is_known_after_the_history_is_summarized(there: Path) -> None:

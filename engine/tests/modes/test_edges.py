@@ -9,7 +9,7 @@ import pytest
 from graph.chart import CHART
 from modeshift.modes.conditions import check_condition, parse_condition
 from modeshift.modes.edge_table import EdgeTable, Way
-from modeshift.modes.effects import EFFECTS, ToolSpec
+from modeshift.modes.effects import EFFECTS, ServerTool, ToolSpec
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.facts import BUILT_IN
 from modeshift.modes.machine import Chart, Configuration
@@ -170,6 +170,22 @@ def test_nothing_is_free_that_allows_more() -> None:
             is_wider = before.is_read_only and before.kind == after.kind and not after.is_read_only
             assert not is_wider, (source, target, args)
     assert free > len(modes) * 3, "else it would say nothing"
+
+
+def test_rules_for_servers_tools_count_in_their_order() -> None:
+    """As everywhere the last match wins, and each name may match."""
+    served = ServerTool("docs", "write")
+    tool = ToolSpec("mcp__docs__write", EFFECTS["mcp"], "mcp", served=served)
+    rules = [("mcp__docs__write", "allow"), ("mcp__docs__*", "deny"), ("mcp__*", "ask")]
+    orders = [dict(order) for size in range(4) for order in itertools.permutations(rules, size)]
+    modes = [
+        mode("a", groups=["read", "edit", "command", "mcp"], permissions=order) for order in orders
+    ]
+    for source, target in itertools.product(modes, modes):
+        before, after = (verdict(one, tool, {}, Approvals.AUTO).kind for one in (source, target))
+        if find_growth(source, target, [tool]) is None:
+            assert STRICTNESS.index(after) <= STRICTNESS.index(before), (source, target)
+    assert any(find_growth(*modes, [tool]) is None for modes in itertools.permutations(modes, 2))
 
 
 def test_which_switches_of_the_clones_modes_ask_nobody() -> None:

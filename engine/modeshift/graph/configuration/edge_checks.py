@@ -27,15 +27,20 @@ def check_edges(
     by_slug: dict[str, Mode] = {}
     checked_modes: list[Mode] = []
     for mode in listed:
-        before = by_slug.get(mode.slug)
 
-        def check(mode: Mode = mode, before: Mode | None = before) -> Mode:
+        def check(mode: Mode = mode) -> Mode:
             for problem in _find_problems(mode, slugs, facts, has_tests):
                 raise ModeFileError(problem)
-            is_foreign = before is not None and mode.level is Level.PROJECT
-            return _narrow(before, mode) if is_foreign and before is not None else mode
+            return mode
 
+        before = by_slug.get(mode.slug)
         checked = last.load(f"{mode.file} {mode.slug} edges", check)
+        if checked is not None and before is not None and mode.level is Level.PROJECT:
+            try:
+                checked = _narrow(before, checked)
+            except ModeFileError as error:  # never as it was: the owner may allow less by now
+                last.notices.append(f"{error}; the mode of {before.file} is used")
+                checked = None
         if checked is not None:
             by_slug[mode.slug] = checked
             checked_modes.append(checked)
@@ -84,8 +89,18 @@ def _narrow(before: Mode, mode: Mode) -> Mode:
             if edge not in (theirs or ()) and (is_free or theirs is not None):
                 why = f"an edge that {before.file} does not have; only you can allow more"
                 raise ModeFileError(_say(mode, f"{key}.{number}", why))
+        slugs = _list_slugs(ours or ())
+        for slug in _list_slugs(theirs or ()) if ANY in slugs else ():
+            if slug not in slugs:
+                why = f"{ANY!r} stands for {slug!r}, too, which {before.file} names"
+                raise ModeFileError(_say(mode, f"{key}.{slugs.index(ANY)}", why))
         kept[name] = theirs if ours is None else ours
     return mode.model_copy(update=kept)
+
+
+def _list_slugs(edges: Iterable[Any]) -> list[str]:
+    """The other end of each edge of a table."""
+    return [getattr(edge, "to", getattr(edge, "source", edge)) for edge in edges]
 
 
 def drop_unreached(modes: Iterable[Mode], default: str, last: LastLoaded) -> list[Mode]:

@@ -139,6 +139,35 @@ def test_a_workspaces_mode_keeps_and_narrows(place: UserFolders, clone: Path) ->
     assert not load(place, clone).deps().edges.has_limits, "the owner's own file replaces them"
 
 
+@pytest.mark.parametrize(
+    ("owners", "workspaces"),
+    [
+        ("switches: [{to: ask, when: plan_written}, '*']", "switches: ['*']"),
+        ("enterFrom: [{from: ask, when: plan_written}, '*']", "enterFrom: ['*']"),
+    ],
+)
+def test_a_star_of_a_workspaces_mode_names_no_more_modes(
+    place: UserFolders, clone: Path, owners: str, workspaces: str
+) -> None:
+    add(clone, "debug", owners)
+    place.project_modes.write_text(modes_file("debug", role="Wider.", rest=f"    {workspaces}\n"))
+    deps = load(place, clone).deps()
+    assert "'*' stands for 'ask', too" in deps.notices[0]
+    assert deps.catalog["debug"].role_definition != "Wider."
+
+
+def test_what_the_owner_forbids_later_holds_in_a_running_process(
+    place: UserFolders, clone: Path
+) -> None:
+    place.project_modes.write_text(modes_file("debug", rest="    switches: [code]\n"))
+    loader = load(place, clone)
+    assert loader.deps().edges.find("debug", "code", Way.ASK) is not None
+    add(clone, "debug", "switches: [ask]")
+    deps = loader.deps()
+    assert "an edge that modes/debug.yaml does not have" in deps.notices[0]
+    assert deps.edges.find("debug", "code", Way.ASK) is None
+
+
 def test_a_free_edge_that_gains_asks(place: UserFolders, clone: Path) -> None:
     number = add(clone, "ask", "switches: [{to: code, ask: never}, '*']")
     deps = load(place, clone).deps()
