@@ -3,12 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from modeshift.modes.edge_table import Way
+from modeshift.modes.conditions import parse_condition
+from modeshift.modes.edges import ANY
 from modeshift.modes.effects import ToolSpec
+from modeshift.modes.machine import Configuration
 from modeshift.modes.mode import Mode
 from modeshift.modes.phases import Phase
 from modeshift.modes.policy import list_free_commands
 from modeshift.modes.rules.files import get_protection, is_secret
+from modeshift.modes.rules.matching import EVERY
 from modeshift.proof.moves import Move
 from modeshift.proof.places import Place
 from modeshift.proof.seats import Probe, Seats
@@ -91,12 +94,37 @@ def _enters_shut(seats: Seats, place: Place, move: Move) -> str | None:
         return problem
     if switch.how == "by hand":
         return None
-    way = Way.TASK if switch.is_task else Way.ASK
-    edge = seats.deps.edges.find(source.slug, target.slug, way)
-    if edge is None or not edge.is_open(seats.values(place)):
-        why = "there is no such edge" if edge is None else f"`{edge.when}` does not hold"
-        return f"{target.slug} is entered from {source.slug}, though {why}"
+    why = _find_shut(source, target, switch.is_task, seats.values(place))
+    return why and f"{target.slug} is entered from {source.slug}, though {why}"
+
+
+def _find_shut(
+    source: Mode, target: Mode, is_task: bool, values: Mapping[str, bool | None]
+) -> str | None:
+    """Why there is no open edge: by what the two modes' files say, said once more."""
+    ends = list[tuple[str, dict[str, str | None]]]()
+    if target.enter_from is not None and source.slug != target.slug:
+        ends.append((source.slug, {edge.source: edge.when for edge in target.enter_from}))
+    if is_task and source.subtasks is not None:
+        ends.append((target.slug, dict.fromkeys(source.subtasks)))
+    if not is_task and source.switches is not None:
+        ends.append((target.slug, {edge.to: edge.when for edge in source.switches}))
+    for slug, table in ends:
+        if not {slug, ANY} & table.keys():
+            return "there is no such edge"
+        when = table.get(slug, table.get(ANY))
+        if when is not None and not parse_condition(when).holds(values):
+            return f"`{when}` does not hold"
     return None
+
+
+def _keeps_facts(seats: Seats, place: Place, move: Move) -> str | None:
+    switch = place.switch
+    if place.phase != Phase.SWITCHING or switch is None or move.who not in _APPLIED:
+        return None
+    ended = ("mode", "conversation") if switch.is_task else ("mode",)
+    kept = (name for name in move.to.facts if seats.deps.facts[name].scope in ended)
+    return next((f"{name} holds in {switch.target}, as it did before" for name in kept), None)
 
 
 def find_beyond(seats: Seats, place: Place, target: Mode) -> str | None:
@@ -123,7 +151,7 @@ def _ends_within(_: Seats, place: Place, move: Move) -> str | None:
 
 def _has(mode: Mode, tool: ToolSpec, probe: Probe | None) -> bool:
     """Whether a mode has the tool, or may make the call: by its groups alone, said once more."""
-    if any(_denies(rules.rules, tool) for rules in (*mode.denials, mode.own_rules)):
+    if _denies(mode, tool, probe):
         return False
     grant = mode.grant(tool.group) if tool.group is not None else None
     if tool.group is None:
@@ -138,8 +166,14 @@ def _has(mode: Mode, tool: ToolSpec, probe: Probe | None) -> bool:
     return all(grant.permits(probe.args[name]) for name in tool.paths)
 
 
-def _denies(rules: Mapping[str, Mapping[str, str]], tool: ToolSpec) -> bool:
-    return rules.get(tool.name, {}).get("*") == "deny"
+def _denies(mode: Mode, tool: ToolSpec, probe: Probe | None) -> bool:
+    """Whether a rule for every call, or for this very one, does: of the mode's own the last."""
+    values = {EVERY, *(probe.args.values() if probe is not None else ())}
+    *denials, own = (
+        [kind for name, kind in rules.rules.get(tool.name, {}).items() if name in values]
+        for rules in (*mode.denials, mode.own_rules)
+    )
+    return own[-1:] == ["deny"] or any("deny" in kinds for kinds in denials)
 
 
 def _has_more(seats: Seats, place: Place) -> str | None:
@@ -151,6 +185,14 @@ def _has_more(seats: Seats, place: Place) -> str | None:
             return f"the model is given {name}, which {lacking.slug} lacks"
         if tool.effect.switches_mode and place.depth and not tool.effect.starts_subtask:
             return f"a sub-task is given {name}"
+    node = seats.deps.machine.node(Configuration(place.mode, Phase.THINKING))
+    if node not in (place.mode, f"mode_{place.mode}"):
+        return f"in {place.mode} the node {node} runs"
+    for mode in rights:
+        grant = mode.grant("edit")
+        may_edit = grant is not None and grant.file_regex is None
+        if not may_edit and seat.edit_restriction is None:
+            return f"commands may change any file, which {mode.slug} may not"
     for probe, right in zip(seats.probes, seats.rights(place), strict=True):
         lacking = next((mode for mode in rights if not _has(mode, probe.tool.spec, probe)), None)
         if right and lacking is not None:
@@ -186,6 +228,7 @@ BUILT_IN = (
     Property("mode, approvals and limit change only as was approved", _differs),
     Property("a sub-task is approved by a person, and never deeper than allowed", _begins_wrongly),
     Property(ENTERS, _enters_shut),
+    Property("what is true of a mode alone ends with it", _keeps_facts),
     Property("no node sends an event that is illegal where it sends it", _illegal),
     Property("a sub-task's end leads back to the conversation that began it", _ends_within),
     Property("no tool is bound or runs that the mode or the limit lacks", of_seat=_has_more),
