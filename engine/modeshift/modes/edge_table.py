@@ -63,6 +63,7 @@ class EdgeTable:
             if mode.enter_from is not None
         }
         self._ways = dict[tuple[str, Way], list[tuple[str, Edge]]]()
+        self._facts = dict[tuple[str, Way], tuple[str, ...]]()
         self._groups = dict[Any, dict[str, list[str]]]()
         self._tasks = {
             slug: mode.subtasks for slug, mode in by_slug.items() if mode.subtasks is not None
@@ -114,6 +115,13 @@ class EdgeTable:
             self._ways[source, way] = [(slug, edge) for slug, edge in edges if edge is not None]
         return self._ways[source, way]
 
+    def list_facts(self, source: str, way: Way) -> tuple[str, ...]:
+        """The facts that the ways from there depend on."""
+        if (source, way) not in self._facts:
+            names = (name for _, edge in self.list_ways(source, way) for name in edge.facts)
+            self._facts[source, way] = tuple(dict.fromkeys(names))
+        return self._facts[source, way]
+
     def describe_others(
         self, source: str, target: str, way: Way, values: Mapping[str, bool | None]
     ) -> str:
@@ -124,10 +132,11 @@ class EdgeTable:
             self._groups[key] = group_ways(
                 (slug, Edge() if edge.is_open(values) else edge) for slug, edge in ways
             )
-        groups = self._groups[key]
-        others = {
-            when: [slug for slug in slugs if slug != target] for when, slugs in groups.items()
-        }
+        others = dict[str, list[str]]()
+        for when, slugs in self._groups[key].items():
+            others[when] = [*slugs]
+            if target in slugs:
+                others[when].remove(target)
         return describe_groups({when: slugs for when, slugs in others.items() if slugs})
 
     def is_limited(self, source: str, way: Way) -> bool:

@@ -44,7 +44,7 @@ async def read_values(
     names = [name for edge in edges if edge is not None for name in edge.facts]
     shut = any(edge is None for edge in edges)
     if names or shut:
-        names += [name for _, edge in deps.edges.list_ways(source, way) for name in edge.facts]
+        names += deps.edges.list_facts(source, way)
     if "tests_passed" in names and deps.tests is not None and deps.tests.files:
         names.append("tests_changed")  # so that a person sees it
     return await read_facts(deps, facts, dict.fromkeys(names))

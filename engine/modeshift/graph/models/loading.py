@@ -279,8 +279,8 @@ class Seat:
         if not shared.edges.is_limited(slug, way) or not names & {*self.model.names}:
             return ""
         ways = shared.edges.list_ways(slug, way)
-        facts = dict.fromkeys(name for _, edge in ways for name in edge.facts)
-        says = "".join(f" `{name}`: {shared.facts[name].says}" for name in facts)
+        names = shared.edges.list_facts(slug, way)
+        says = "".join(f" `{name}`: {shared.facts[name].says}" for name in names)
         return f"{describe_groups(group_ways(ways))}.{says}"
 
     @cached_property
@@ -347,8 +347,7 @@ class BoundModes:
 
     def _list_within(self, limit: Mode) -> list[str]:
         if limit.slug not in self._within:
-            specs = self.toolbox.specs
-            modes = self.catalog.items()
+            specs, modes = self.toolbox.specs, self.catalog.items()
             within = [slug for slug, mode in modes if is_within(mode, limit, specs)]
             self._within[limit.slug] = within
         return self._within[limit.slug]
@@ -368,15 +367,11 @@ class BoundModes:
     def list_ways_to(self, source: str, tool: ToolSpec) -> list[tuple[str, Edge]]:
         """The modes with a tool, by edges from there; of many first those without an edit limit."""
         if (source, tool.name) not in self._ways_to:
-
-            def is_limited(way: tuple[str, Edge]) -> bool:
-                grant = self.catalog[way[0]].grant(tool.group or "")
-                return grant is not None and grant.file_regex is not None
-
             ways = self.edges.list_ways(source, Way.ASK)
             having = [way for way in ways if tool.name in self.list_tools(way[0])]
-            is_many = len(having) > MAX_TRIED
-            self._ways_to[source, tool.name] = sorted(having, key=is_limited) if is_many else having
+            if len(having) > MAX_TRIED:
+                having.sort(key=lambda way: bool(describe_edit_limit(self.catalog[way[0]])))
+            self._ways_to[source, tool.name] = having
         return self._ways_to[source, tool.name]
 
     def list_tools(self, slug: str) -> tuple[str, ...]:
