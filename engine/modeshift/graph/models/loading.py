@@ -279,8 +279,8 @@ class Seat:
         if not shared.edges.is_limited(slug, way) or not names & {*self.model.names}:
             return ""
         ways = shared.edges.list_ways(slug, way)
-        names = shared.edges.list_facts(slug, way)
-        says = "".join(f" `{name}`: {shared.facts[name].says}" for name in names)
+        facts = shared.edges.list_facts(slug, way)
+        says = "".join(f" `{name}`: {shared.facts[name].says}" for name in facts)
         return f"{describe_groups(group_ways(ways))}.{says}"
 
     @cached_property
