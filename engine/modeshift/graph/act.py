@@ -121,7 +121,7 @@ def describe_call(
         may_have_written=effect.changes_the_world
         and not effect.reaches_network
         and not (effect.runs_programs and is_held),
-        line=last.line if last else None,
+        line=last.line if last and not last.goes_on else None,
         folder=last.folder if last else ".",
         exit_code=last.exit_code if last else None,
         runs_tests=is_test_run(deps, last) if effect.runs_programs else False,

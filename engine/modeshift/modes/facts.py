@@ -44,11 +44,11 @@ class Done:
     """Whether it could change a file, and so may have: an edit, a command with a writable
     workspace, a call of an MCP server, and whatever ended unseen."""
     line: str | None = None
-    """The command line that /bin/sh ran."""
+    """The command line that /bin/sh ran; None of one that goes on in the background."""
     folder: str = "."
     """Where it ran, relative to the workspace."""
     exit_code: int | None = None
-    """As the process said; None for one that did not end by itself, or goes on."""
+    """As the process said; None for one that did not end by itself."""
     is_answer: bool = False
     """Whether a person answered a question."""
     was_alone: bool = True

@@ -484,10 +484,10 @@ async def test_an_answer_is_known_after_the_history_is_summarized(there: Path) -
     assert (await talk.values())["facts"]["conversation"] == ["asked_user"]
 
 
-async def test_a_command_that_failed(there: Path) -> None:
+async def test_a_command_that_failed_and_one_that_goes_on(there: Path) -> None:
     catalog = with_tables(code={"switches": [{"to": "debug", "when": "command_failed"}]})
     steps: list[list[Call]] = [
-        [run("true")],
+        [run("sleep 30", background=True)],
         [ask_for("debug")],
         [run("false")],
         [ask_for("debug")],

@@ -174,6 +174,7 @@ class Ran:
     folder: str
     exit_code: int | None
     """As the process said; None for one that did not end by itself, or goes on."""
+    goes_on: bool = False
 
 
 @dataclass(frozen=True)

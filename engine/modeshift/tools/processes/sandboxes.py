@@ -162,7 +162,7 @@ async def run_command(
         if turn is None or here.is_read_only:
             why = "it runs unasked" if turn else "this conversation has no thread"
             raise ToolFailedError(f"{line!r} cannot run in the background, as {why}")
-        here.ran.append(Ran(line, folder, None))
+        here.ran.append(Ran(line, folder, None, goes_on=True))
         id = turn.start(line, here.call_id, lambda emit: run(replace(here, emit=emit)))
         return f"Started in the background; read its output with read_output, id={id!r}."
     text = await run(here)
