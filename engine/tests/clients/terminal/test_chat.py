@@ -189,3 +189,27 @@ def test_what_it_refuses(clone: Server, options: tuple[str, ...], said: str) -> 
         assert terminal.wait() == 1
         assert "".join(said.split()) in "".join(terminal.text.split()), "wrapped anywhere"
         assert "Traceback" not in terminal.text
+
+
+PLANNED = """\
+customModes:
+  - slug: planned
+    name: Planned
+    roleDefinition: You do what the plan says.
+    groups: [read, edit]
+    enterFrom: [{from: architect, when: plan_written}]
+"""
+
+
+def test_a_mode_that_a_plan_opens_to_the_model_and_a_person_at_any_time(tmp_path: Path) -> None:
+    clone, idle = Server(tmp_path), "\n\narchitect>"
+    (clone.home / "custom_modes.yaml").write_text(PLANNED)
+    with chatting(clone) as terminal:
+        terminal.until(ASK)
+        seen = terminal.play("/architect", idle, "switch to planned: go", idle)
+        assert "it takes `plan_written`" in seen
+        assert "(plan_written: no). Open from here: ask, code, debug." in seen
+        seen = terminal.play("write plan.md: x", CALL, "a", idle, "switch to planned: now", SWITCH)
+        assert "Met: plan_written\n  (plan_written: yes)." in seen
+        terminal.play("r", WHY, ENTER, idle, "/planned", "\n\nplanned>")
+        terminal.leave()
