@@ -22,8 +22,11 @@ def main() -> Iterator[str]:
     files = {"CHECKPOINTS": settings.checkpoints, "SESSIONS": settings.sessions}
     for name, file in files.items():
         _check(name, file)
-    if _is_in_use(settings.sessions):
-        raise ConfigurationError(f"an editor is at work with {settings.sessions}; close it first")
+    for file in files.values():
+        if any(map(_is_held, list_database_files(file))):
+            raise ConfigurationError(
+                f"a server, a chat or an editor is at work with {file}; stop it first"
+            )
     for file in files.values():
         parts = [part for part in list_database_files(file) if part.exists()]
         if not file.exists():
@@ -33,11 +36,14 @@ def main() -> Iterator[str]:
             yield f"{part}: removed"
 
 
-def _is_in_use(file: Path) -> bool:
-    """Whether an editor's agent is running: it holds a lock on the file beside the database."""
+def _is_held(file: Path) -> bool:
+    """Whether a server, a chat or an editor's agent holds a lock on it, of either kind."""
+    if ".lock" not in file.name and ".owner-" not in file.name:
+        return False
     try:
-        with Path(f"{file}.lock").open("r+b") as locks:
+        with file.open("r+b") as locks:
             fcntl.lockf(locks, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(locks, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
     except OSError:

@@ -87,10 +87,9 @@ async def _open_pool(database: Database) -> Any:
     return await database.open_pool()
 
 
-async def migrate(database: Database) -> None:
+async def migrate(database: Database, store: AsyncPostgresStore) -> None:
     """Make or change the tables, one process at a time; raises ``StorageError``."""
-    await database.check()
-    saver, store = await build_saver(database), await build_store(database)
+    saver = await build_saver(database)
     async with (await _open_pool(database)).connection() as connection:
         # No transaction, and no statement that waits: CREATE INDEX CONCURRENTLY waits for both.
         for _ in range(_SECONDS * 10):

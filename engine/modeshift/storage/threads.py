@@ -14,6 +14,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, DeltaChannelHistory
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.base import BaseStore, GetOp, Item, Op, Result
+from langgraph.store.base.batch import AsyncBatchedBaseStore
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 from typing_extensions import override
 
@@ -183,11 +184,24 @@ async def open_store(database: Database) -> AsyncIterator[BaseStore]:
             database.file, timeout=SECONDS, isolation_level=None
         ) as opened:
             await opened.execute(f"PRAGMA synchronous = {database.synchronous}")
-            yield SqliteStore(opened)
+            async with _ending_task(SqliteStore(opened)) as store:
+                yield store
     else:
         from modeshift.storage.postgres_threads import build_store  # noqa: PLC0415  # an extra's
 
-        yield await build_store(database)
+        async with _ending_task(await build_store(database)) as store:
+            yield store
+
+
+@asynccontextmanager
+async def _ending_task(store: AsyncBatchedBaseStore) -> AsyncIterator[AsyncBatchedBaseStore]:
+    """LangGraph cancels its task when nothing else has it, which Python 3.13 calls a mistake."""
+    try:
+        yield store
+    finally:
+        if (task := store._task) is not None:  # no public way, and no issue
+            task.cancel()
+            await asyncio.wait({task})
 
 
 async def prepare(database: Database) -> None:
@@ -195,7 +209,9 @@ async def prepare(database: Database) -> None:
     if not isinstance(database, SqliteDatabase):
         from modeshift.storage.postgres_threads import migrate  # noqa: PLC0415  # an extra's
 
-        await migrate(database)
+        await database.check()
+        async with open_store(database) as store:
+            await migrate(database, cast("Any", store))
         return
     async with open_saver(database) as saver, open_store(database) as store:
         await cast("WholeWrites", saver).asetup()

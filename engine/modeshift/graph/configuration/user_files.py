@@ -1,6 +1,7 @@
 """``TrustFile``: the workspaces whose own modes and rules a person has accepted, as they were."""
 
 import asyncio
+import errno
 import glob
 import json
 import os
@@ -175,6 +176,8 @@ def make_private(file: Path) -> None:
             os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
         if not file.is_file():
             problem = "it is no file"
+        elif os.statvfs(file).f_flag & os.ST_RDONLY:
+            problem = os.strerror(errno.EROFS)
         elif not os.access(file, os.R_OK | os.W_OK):
             problem = "it is read-only, or another user's"
         elif not os.access(file.parent, os.W_OK):
