@@ -5,12 +5,13 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from json import dumps
+from pathlib import Path
 from time import monotonic, process_time
 
 from modeshift.graph.configuration.loading import AgentLoader
 from modeshift.graph.configuration.settings import load_settings
 from modeshift.modes.errors import ConfigurationError
-from modeshift.modes.files import PROPERTIES
+from modeshift.modes.files import NO_MODES, PROPERTIES
 from modeshift.modes.plain_text import make_readable
 from modeshift.proof.own import read_own
 from modeshift.proof.prove import Proof, prove
@@ -22,6 +23,13 @@ def main(*, json: bool = False) -> list[str]:
     deps = AgentLoader(settings).deps()
     for notice in deps.notices:
         print(f"modeshift: {notice}", file=sys.stderr)
+    loaded = {name for mode in deps.catalog.values() for name in (mode.slug, Path(mode.file).stem)}
+    files = {file for file in settings.modes_folder.glob("*.yaml") if file.stem not in loaded}
+    if lost := {file.name for file in files} - {*NO_MODES}:
+        raise ConfigurationError(
+            f"{', '.join(sorted(lost))}: has no mode that could be loaded, so nothing is proved; "
+            "the notice above says why"
+        )
     file = settings.modes_folder / PROPERTIES
     try:
         text = file.read_text(encoding="utf-8")

@@ -59,3 +59,12 @@ def test_a_property_that_is_none_is_named(modes: Path, run: Run, text: str, prob
     shown = run("prove", MODES_FOLDER=str(modes))
     assert "modes/properties.yaml: " in shown.stderr
     assert problem in shown.stderr
+
+
+def test_a_mode_that_did_not_load_is_not_left_out_of_the_proof(modes: Path, run: Run) -> None:
+    file = modes / "code.yaml"
+    file.write_text(f"{file.read_text()}\nswitches: [{{to: ask, when: plan_writen}}]\n")
+    shown = run("prove", MODES_FOLDER=str(modes))
+    assert "unknown fact 'plan_writen'" in shown.stderr
+    assert "code.yaml: has no mode that could be loaded" in shown.stderr
+    assert "proved" not in shown.stdout
