@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -68,9 +69,22 @@ class _Connection:
             self._file, timeout=self._timeout, isolation_level=None, check_same_thread=False
         )
         finalize(self, opened.close)  # from Python 3.13 on it is a warning to leave it open
-        opened.execute("PRAGMA journal_mode = WAL")
+        self._use_wal(opened)
         opened.execute(f"PRAGMA synchronous = {self._synchronous}")
         return opened
+
+    def _use_wal(self, opened: sqlite3.Connection) -> None:
+        """For a new file SQLite does not wait for other processes that do the same."""
+        until = time.monotonic() + self._timeout
+        while True:
+            try:
+                opened.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
 
 
 class SqliteDatabase(Database):
