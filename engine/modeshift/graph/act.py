@@ -19,6 +19,7 @@ from modeshift.graph.approvals.judging import CallContext, Judged, get_key, judg
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import follow
 from modeshift.graph.journal import Digests, Effect, Journal
+from modeshift.graph.mailbox import read_host_changes
 from modeshift.graph.messages.repair import (
     CHANGED,
     MAX_RESULT_CHARACTERS,
@@ -31,7 +32,7 @@ from modeshift.graph.messages.repair import (
     truncate,
 )
 from modeshift.graph.models.loading import Seat
-from modeshift.graph.routing import get_thread, next_step, read_host_changes, sets_only_approvals
+from modeshift.graph.routing import get_thread, next_step, sets_only_approvals
 from modeshift.graph.state import ActTask, Facts, Planned, Update
 from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import NodeError
@@ -235,7 +236,7 @@ class DueCall:
         return None
 
     async def _has_host_changed(self) -> bool:
-        return bool(await read_host_changes(self._runtime.store, self.task, self._config))
+        return bool(await read_host_changes(self._runtime.store, self._thread, self.task))
 
     def _observe(self) -> AbstractContextManager[Told]:
         kind = self._judged.effect.shown_as if self._judged.tool else "other"
@@ -311,10 +312,11 @@ async def judge_due_call(
     if approved is not None:
         call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
     context = CallContext.of(deps, task)
-    due = DueCall(deps, task, config, await judge(deps, context, call), context, runtime)
+    judged = await judge(deps, context, call)
+    due = DueCall(deps, task, config, judged, context, runtime)
     # Before its approval: a call that was cut off may have changed what that was given for.
     due.refusal = await due.look_up()
-    if due.refusal is None and (refusal := await _refuse(deps, planned, due._judged, due._thread)):
+    if due.refusal is None and (refusal := await _refuse(deps, planned, judged, due._thread)):
         due.refusal = await due.look_up() or refusal  # it may be for what it has just done
     return due
 
@@ -342,7 +344,7 @@ async def move_on(
     deps: AgentDeps,
     task: ActTask,
     update: Update,
-    config: RunnableConfig,
+    thread: str,
     store: BaseStore | None,
     *,
     is_done: bool,
@@ -354,7 +356,7 @@ async def move_on(
     """
     if not task["is_last"]:
         return Command(update=update)
-    host_changes = await read_host_changes(store, task, config)
+    host_changes = await read_host_changes(store, thread, task)
     if host_changes and not sets_only_approvals(host_changes):
         # What is left of the plan was judged before: ``intake`` answers it.
         return Command(update={**update, "plan": []}, goto="intake")

@@ -18,6 +18,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.messages.instructions import Instruction
 from modeshift.graph.messages.thinking import drop_unbound_thinking, find_last_prefix
+from modeshift.graph.models.loading import Seat
 from modeshift.graph.state import State, Todo
 from modeshift.modes.errors import ModelError
 from modeshift.modes.plain_text import escape_invisible, to_one_line
@@ -152,15 +153,14 @@ REMINDED_AFTER = 10
 
 
 async def list_news(
-    deps: AgentDeps, slug: str, state: State, told: Sequence[Instruction]
+    deps: AgentDeps, seat: Seat, state: State, told: Sequence[Instruction]
 ) -> list[Instruction]:
-    """The instruction to add for the mode ``slug``; none if the model knows all of it.
+    """The instruction to add for the seat's mode; none if the model knows all of it.
 
     ``told`` are those whose message is still in the history.
     """
     messages = state["messages"]
-    seat = deps.seat_in(state, slug)
-    words = seat.words
+    words, slug = seat.words, seat.mode.slug
     digest = sha256(words.encode()).hexdigest()[:16]
     parts = [] if _has_words(told, words, slug, digest) else [words]
     environment = known = _find_environment(told)

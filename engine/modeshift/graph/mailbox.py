@@ -21,6 +21,13 @@ Revision = int | dict[str, str]
 """The ids by setting; in threads of version 0.1 a number, and ids are numbers up to it."""
 
 
+async def read_host_changes(
+    store: BaseStore | None, thread: str, state: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the host has set that the thread does not have yet; ``intake`` takes it in."""
+    return await Mailbox(store).find_news(thread, state.get(REVISION, {}))
+
+
 class Mailbox:
     """The settings of all threads."""
 

@@ -11,7 +11,7 @@ from langgraph.types import Send
 
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import enter_mode
-from modeshift.graph.mailbox import REVISION, Mailbox
+from modeshift.graph.mailbox import REVISION, read_host_changes
 from modeshift.graph.state import ActTask, ModeChange, RoutingState, State, Update
 from modeshift.modes.errors import NodeError
 from modeshift.modes.machine import Configuration
@@ -26,18 +26,11 @@ def build_router(deps: AgentDeps) -> Callable[..., Awaitable[str | list[Send]]]:
         state: RoutingState, config: RunnableConfig, store: BaseStore | None
     ) -> str | list[Send]:
         # LangGraph gives none where ``update_state`` asks what is next: the next step looks.
-        if store is not None and await read_host_changes(store, state, config):
+        if store is not None and await read_host_changes(store, get_thread(config), state):
             return "intake"
         return next_step(deps, state)
 
     return route
-
-
-async def read_host_changes(
-    store: BaseStore | None, state: RoutingState | State, config: RunnableConfig
-) -> dict[str, Any]:
-    """What the host has set that the thread does not have yet; ``intake`` takes it in."""
-    return await Mailbox(store).find_news(get_thread(config), state.get("host_revision", {}))
 
 
 def sets_only_approvals(host_changes: dict[str, Any]) -> bool:

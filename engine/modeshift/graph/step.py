@@ -21,10 +21,11 @@ from modeshift.graph.compaction import compact
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import begin_thread
 from modeshift.graph.intake import Opening
+from modeshift.graph.mailbox import read_host_changes
 from modeshift.graph.messages.instructions import Instruction
 from modeshift.graph.messages.repair import VOID, find_open_calls
 from modeshift.graph.own_node import OwnNode
-from modeshift.graph.routing import get_thread, get_user, read_host_changes, reconcile_mode
+from modeshift.graph.routing import get_thread, get_user, reconcile_mode
 from modeshift.graph.state import ActTask, State, Switch, Update
 from modeshift.graph.subtasks import begin_subtask, end_subtask
 from modeshift.graph.think import apply_switch, ask_model, drop_switch, find_approved_switch
@@ -84,7 +85,7 @@ class Step(OwnNode):
         if self._node == "act":
             return
         if self._node in ("intake", "review"):
-            changes = await read_host_changes(self._runtime.store, self._given, self._config)
+            changes = await read_host_changes(self._runtime.store, self.thread, self._given)
             if self._node == "intake":
                 facts = await begin_thread(self._deps, self._given)
                 if facts is not None:
@@ -268,7 +269,7 @@ class Step(OwnNode):
         """Go on with the conversation that began the sub-task."""
         self._expect(Phase.RETURNING)
         event, mode, update = await end_subtask(
-            self._deps, self._given, self._config, self._changed, self._runtime.store
+            self._deps, self._given, self.thread, self._changed, self._runtime.store
         )
         return self._move(event, update, mode)
 
@@ -305,7 +306,7 @@ class Step(OwnNode):
         more = cast("Update", {**update, **own})
         return self._finish(
             await move_on(
-                self._deps, call.task, more, self._config, self._runtime.store, is_done=is_done
+                self._deps, call.task, more, self.thread, self._runtime.store, is_done=is_done
             )
         )
 

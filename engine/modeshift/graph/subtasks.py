@@ -5,12 +5,12 @@ from itertools import takewhile
 from typing import Any, Literal, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
-from langchain_core.runnables import RunnableConfig
 from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite
 
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import begin_conversation, end_conversation
+from modeshift.graph.mailbox import read_host_changes
 from modeshift.graph.messages.instructions import keep_first
 from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import (
@@ -22,7 +22,7 @@ from modeshift.graph.messages.repair import (
     truncate,
 )
 from modeshift.graph.models.usage import NO_FILL, Usage
-from modeshift.graph.routing import change_mode, get_thread, read_host_changes
+from modeshift.graph.routing import change_mode
 from modeshift.graph.state import (
     EndedSubtask,
     ModeChange,
@@ -114,18 +114,18 @@ MAX_SHOWN = 300
 
 
 async def end_subtask(
-    deps: AgentDeps, state: State, config: RunnableConfig, changed: Update, store: BaseStore | None
+    deps: AgentDeps, state: State, thread: str, changed: Update, store: BaseStore | None
 ) -> tuple[str, str, Update]:
     """The event, the mode that the conversation goes on in which began it, and the update.
 
     ``changed`` is a change of mode by the host that is not recorded yet.
     """
-    await deps.started_calls.background.end(get_thread(config))
+    await deps.started_calls.background.end(thread)
     subtask, parents = state.get("subtask"), state.get("parents")
     if subtask is None or not parents:
         raise InvalidInputError("phase 'returning' without a sub-task in the state")
     since: State = {**state, "host_revision": parents[-1].get("host_revision", {})}
-    changes = await read_host_changes(store, since, config)
+    changes = await read_host_changes(store, thread, since)
     return _return_to_parent(deps, state, subtask, parents, changes, changed)
 
 

@@ -42,7 +42,7 @@ async def ask_model(
         return None, {}
     first, messages = state.get("instructions", []), state["messages"]
     told = [*list_in_place(messages, first), *notes]
-    news = await list_news(deps, slug, state, told)
+    news = await list_news(deps, seat, state, told)
     try:
         with observe("model", model=seat.model.name) as counted:
             words = [*keep_first(first), *told, *news]

@@ -1,6 +1,7 @@
 """``KeptThreads``: all that there is of a thread, in whichever tables."""
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -25,6 +26,7 @@ DELETED = COLUMNS | dict.fromkeys(("holders", "inputs", "decisions", "effects"),
 """What is deleted with it: the journal's, too."""
 
 
+@lru_cache(maxsize=1000)
 def get_namespace(thread: str) -> tuple[str, str]:
     """Where the store has what the host sets in the thread; no label has a dot, or is empty."""
     return NAMESPACE, thread.replace("%", "%25").replace(".", "%2E") or "%"

@@ -3,34 +3,15 @@
 import ctypes
 import fcntl
 import os
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from modeshift.modes.errors import InvalidCallError, ToolFailedError
+from modeshift.modes.errors import ToolFailedError
 
-MAX_PATH = 4096
 MAX_SCANNED = 200_000
-_CONTROL = re.compile(r"[\x00-\x1f]")
-
-
-def check_path(path: str, where: str) -> str:
-    """Return ``where``, what ``path`` leads to; refuse one that could not be shown as it is."""
-    if len(where) > MAX_PATH or _CONTROL.search(where) is not None:
-        problem = f"is longer than {MAX_PATH} characters, or holds a control character"
-        raise InvalidCallError(f"path {path[:300]!r} {problem}; give a plain path")
-    return where
-
-
-def split_path(path: str) -> list[str]:
-    """The names on the way to a resolved path; none for the workspace itself."""
-    names = [] if path == "." else path.split("/")
-    if {"", ".", ".."} & set(names):
-        raise ToolFailedError(f"{path!r} is not a plain path in the workspace")
-    return names
 
 
 def list_above(path: str) -> Iterator[str]:

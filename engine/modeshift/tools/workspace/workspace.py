@@ -6,6 +6,7 @@ been judged is what is opened, whatever happens to the folders in between.
 """
 
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,18 +21,14 @@ from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.ignore_rules import IgnoreRules
 from modeshift.tools.workspace import atomic_file
 from modeshift.tools.workspace.client_files import buffers, read_in_editor, write_in_editor
-from modeshift.tools.workspace.opening import (
-    check_path,
-    find_real_path,
-    list_names,
-    opened_folder,
-    split_path,
-)
+from modeshift.tools.workspace.opening import find_real_path, list_names, opened_folder
 from modeshift.tools.workspace.text import TextFormat
 
 IGNORE_FILES = (".rooignore", ".kilocodeignore")
 """At the top of the workspace, and nowhere else."""
 MAX_BYTES = 100_000
+MAX_PATH = 4096
+_CONTROL = re.compile(r"[\x00-\x1f]")
 
 
 class IgnoreFiles:
@@ -156,7 +153,7 @@ class Workspace:
         Raises ``InvalidCallError`` for a path that leads outside, and for one with
         a control character. ``~`` and ``$VAR`` are names like any other.
         """
-        check_path(path, path)
+        _check_path(path, path)
         try:
             real = Path(os.path.realpath(self.root / path))
             is_loop = real.is_symlink()  # what realpath leaves of one
@@ -170,7 +167,7 @@ class Workspace:
             raise InvalidCallError(f"path {path!r} is a link that leads nowhere")
         self.ignored.refresh()
         return self.ignored.check(
-            check_path(path, real.relative_to(self.root).as_posix()), InvalidCallError
+            _check_path(path, real.relative_to(self.root).as_posix()), InvalidCallError
         )
 
     def resolve_at_once(self, path: str) -> str | None:
@@ -178,12 +175,12 @@ class Workspace:
 
         Quick enough for an event loop, which ``resolve`` is not.
         """
-        check_path(path, path)
+        _check_path(path, path)
         root = f"{self.root}/"
         found = find_real_path(path if path.startswith("/") else f"{root}{path}")
         if found is None or not f"{found}/".startswith(root):
             return None  # it is not there, say
-        return self.ignored.check(check_path(path, found[len(root) :] or "."), InvalidCallError)
+        return self.ignored.check(_check_path(path, found[len(root) :] or "."), InvalidCallError)
 
     def read(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> str:
         """The whole text of a regular file; raises ``ToolFailedError``."""
@@ -283,7 +280,7 @@ class Workspace:
         """Whether a folder is empty or cannot be read."""
         try:
             with (
-                opened_folder(self.root, split_path(path)) as folder,
+                opened_folder(self.root, _split_path(path)) as folder,
                 os.scandir(folder) as entries,
             ):
                 return next(entries, None) is None
@@ -324,7 +321,7 @@ class Workspace:
             yield file
 
     def _split(self, path: str, *, is_folder: bool | None = None) -> list[str]:
-        return split_path(self.ignored.check(path, ToolFailedError, is_folder=is_folder))
+        return _split_path(self.ignored.check(path, ToolFailedError, is_folder=is_folder))
 
     def _refuse_locked(self, path: str, name: str, folder: int) -> None:
         """By whatever name: a hard link is the same file."""
@@ -352,3 +349,19 @@ def _failing(path: str, done: str) -> Iterator[None]:
     except (UnicodeEncodeError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise ToolFailedError(f"{path!r} cannot be {done}: {why}") from error
+
+
+def _check_path(path: str, where: str) -> str:
+    """Return ``where``, what ``path`` leads to; refuse one that could not be shown as it is."""
+    if len(where) > MAX_PATH or _CONTROL.search(where) is not None:
+        problem = f"is longer than {MAX_PATH} characters, or holds a control character"
+        raise InvalidCallError(f"path {path[:300]!r} {problem}; give a plain path")
+    return where
+
+
+def _split_path(path: str) -> list[str]:
+    """The names on the way to a resolved path; none for the workspace itself."""
+    names = [] if path == "." else path.split("/")
+    if {"", ".", ".."} & set(names):
+        raise ToolFailedError(f"{path!r} is not a plain path in the workspace")
+    return names
