@@ -110,8 +110,8 @@ def describe_call(
     assert judged.tool is not None
     spec, effect = judged.tool.spec, judged.effect
     is_held = spec.sandboxed and (judged.verdict.is_read_only or seat.edit_restriction is not None)
-    grant = seat.mode.grant(spec.group) if spec.group is not None else None
     written = judged.edited_paths if is_success else ()
+    grant = seat.mode.grant(spec.group) if written and spec.group is not None else None
     last = ran[-1] if len(ran) == 1 else None
     return Done(
         tool=spec.name,
@@ -271,7 +271,8 @@ class DueCall:
         approved = task["planned"]["approved"]
         if approved is not None and approved["edited"]:
             mark_edited(message, approved["args"])
-        after = await digest_contents(deps, judged.edited_paths)
+        paths = judged.edited_paths
+        after = await digest_contents(deps, paths) if paths else {}
         if self._key is not None:
             # Though the run is cancelled now: it has run.
             await asyncio.shield(self._journal.finish(self._key, message, after, done))

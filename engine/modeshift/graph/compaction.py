@@ -19,7 +19,7 @@ from langgraph.types import Overwrite
 from modeshift.graph.briefing import describe_handover
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.messages.from_model import is_complete
-from modeshift.graph.messages.instructions import keep_first, list_in_place
+from modeshift.graph.messages.instructions import keep_first, place
 from modeshift.graph.messages.thinking import drop_unbound_thinking
 from modeshift.graph.models.bound_model import call_model
 from modeshift.graph.models.loading import Seat
@@ -165,7 +165,8 @@ async def ask_for_summary(
     before: list[AnyMessage] = []
     while part:
         sent = [*before, *part]
-        known = [*keep_first(told), *list_in_place(sent, told)]
+        first, in_place = place(told, sent)
+        known = [*first, *in_place]
         try:
             answer = await call_model(bound, [*sent, request], config, known)
         except TooLongError:

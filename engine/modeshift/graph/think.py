@@ -10,8 +10,8 @@ from modeshift.graph.approvals.requests import describe_switch
 from modeshift.graph.briefing import describe_handover, list_news
 from modeshift.graph.compaction import is_due, may_compact
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.messages.instructions import Instruction, keep_first, list_in_place
-from modeshift.graph.messages.normal_form import get_call_id, normalize
+from modeshift.graph.messages.instructions import Instruction, place
+from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import VOID, build_not_run_result
 from modeshift.graph.models.bound_model import call_model
 from modeshift.graph.models.usage import count_answer
@@ -40,22 +40,23 @@ async def ask_model(
     await deps.started_calls.background.end(thread, unless=seat.environment)
     if is_due(seat, state):
         return None, {}
-    first, messages = state.get("instructions", []), state["messages"]
-    told = [*list_in_place(messages, first), *notes]
+    messages = state["messages"]
+    first, in_place = place(state.get("instructions", []), messages)
+    told = [*in_place, *notes]
     news = await list_news(deps, seat, state, told)
     try:
         with observe("model", model=seat.model.name) as counted:
-            words = [*keep_first(first), *told, *news]
-            message = await call_model(seat.model, messages, config, words)
+            words = [*first, *told, *news]
+            taken = list_other_calls(state)
+            answer = await call_model(seat.model, messages, config, words, taken)
             name, window = seat.model.name, seat.model.window
-            usage = count_answer(message, name, window)
+            usage = count_answer(answer, name, window)
             counted.update(cast("Told", usage["thread"][name]))
     except TooLongError:
         # Once more if there was no summary: it is shortened without one then.
         if state.get("compact_from", 0) is not None and not may_compact(state):
             raise
         return None, {}
-    answer = normalize(message, list_other_calls(state))
     update = Update(messages=[answer], usage=usage)
     if notes or news:
         update["instructions"] = [*notes, *news]

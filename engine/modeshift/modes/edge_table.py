@@ -62,6 +62,7 @@ class EdgeTable:
             for slug, mode in by_slug.items()
             if mode.enter_from is not None
         }
+        self._found = dict[tuple[str, str, Way], Edge | None]()
         self._ways = dict[tuple[str, Way], list[tuple[str, Edge]]]()
         self._facts = dict[tuple[str, Way], tuple[str, ...]]()
         self._groups = dict[Any, dict[str, list[str]]]()
@@ -71,6 +72,12 @@ class EdgeTable:
 
     def find(self, source: str, target: str, way: Way) -> Edge | None:
         """The edge from one mode to another; None if there is none."""
+        ends = source, target, way
+        if ends not in self._found:
+            self._found[ends] = self._find(*ends)
+        return self._found[ends]
+
+    def _find(self, source: str, target: str, way: Way) -> Edge | None:
         if way is Way.HAND:
             return Edge()
         # A sub-task in the mode that begins it enters nothing.

@@ -193,6 +193,15 @@ class ModeText(_Data):
         """The mode's grant of ``group``; None if the mode lacks it."""
         return next((grant for grant in self.groups if grant.group == group), None)
 
+    @property
+    def edit_limit(self) -> str:
+        """The only files that the mode may change, in words; empty for no limit."""
+        grant = self.grant("edit")
+        if grant is None or grant.file_regex is None:
+            return ""
+        words = f"{grant.description} " if grant.description else ""
+        return f"{words}(paths that match `{grant.file_regex}`)"
+
 
 def _as_grant(group: Any) -> Any:
     if isinstance(group, str):

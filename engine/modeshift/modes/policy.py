@@ -69,15 +69,6 @@ def find_edit_restriction(mode: Mode, tools: Iterable[ToolSpec]) -> str | None:
     return None
 
 
-def describe_edit_limit(mode: Mode) -> str:
-    """The only files that the mode may change, in words; empty for no limit."""
-    grant = mode.grant("edit")
-    if grant is None or grant.file_regex is None:
-        return ""
-    words = f"{grant.description} " if grant.description else ""
-    return f"{words}(paths that match `{grant.file_regex}`)"
-
-
 class Approvals(StrEnum):
     """A thread's approval policy."""
 

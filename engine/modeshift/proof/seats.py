@@ -8,7 +8,13 @@ from typing import Any, NamedTuple
 from langchain_core.messages.tool import tool_call
 
 from modeshift.graph.act import describe_call
-from modeshift.graph.approvals.judging import CallContext, Judged, find_problem, find_verdict
+from modeshift.graph.approvals.judging import (
+    CallContext,
+    Judged,
+    find_problem,
+    find_verdict,
+    list_switch_targets,
+)
 from modeshift.graph.approvals.ways import Values
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import CHANGED, follow
@@ -110,7 +116,8 @@ class Seats:
     def _judge(
         self, context: CallContext, tool: Tool, args: dict[str, Any], values: Values
     ) -> Verdict:
-        if problem := find_problem(self.deps, context, tool, args, values):
+        targets = list_switch_targets(tool.spec.effect, args)
+        if problem := find_problem(self.deps, context, tool, targets, values):
             return Verdict("deny", problem)
         return find_verdict(self.deps, context, tool, args, values)
 

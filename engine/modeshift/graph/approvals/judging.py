@@ -176,7 +176,7 @@ async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged
     targets, way = list_switch_targets(tool.spec.effect, args), get_way(tool.spec.effect)
     if targets and not context.is_by_hand:
         values = await read_values(deps, context.facts, context.seat.mode.slug, targets, way)
-    if problem := find_problem(deps, context, tool, args, values):
+    if problem := find_problem(deps, context, tool, targets, values):
         return _deny(call, problem)
     ruling = find_verdict(deps, context, tool, args, values)
     if ruling.is_missing:
@@ -216,14 +216,16 @@ async def judge_all(
 
 
 def find_problem(
-    deps: AgentDeps, context: CallContext, tool: Tool, args: dict[str, Any], values: Values
+    deps: AgentDeps, context: CallContext, tool: Tool, targets: Sequence[str], values: Values
 ) -> str | None:
-    """Why the call is denied before any rule is asked; None if it is not."""
+    """Why the call is denied before any rule is asked; None if it is not.
+
+    ``targets`` are the modes to which it may switch.
+    """
     if tool.spec.effect.ends_turn and not context.is_only_call:
         return f"Call {tool.spec.name} alone."
     if withheld := context.seat.why_withheld(tool.spec):
         return withheld
-    targets = list_switch_targets(tool.spec.effect, args)
     problems = (_find_switch_problem(deps, context, tool, target, values) for target in targets)
     return next((problem for problem in problems if problem is not None), None)
 

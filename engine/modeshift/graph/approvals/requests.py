@@ -13,7 +13,6 @@ from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import InvalidCallError
 from modeshift.modes.mode import Mode
 from modeshift.modes.plain_text import escape_invisible, find_invisible, make_readable, to_one_line
-from modeshift.modes.policy import describe_edit_limit
 
 MAX_REASON = 1000
 MAX_PLACES = 10
@@ -130,7 +129,7 @@ def describe_switch(deps: AgentDeps, source: Mode, target: Mode) -> str:
     gained, lost = deps.machine.compare_tools(source.slug, target.slug)
     text = f"Tools gained: {', '.join(gained) or 'none'}. Tools lost: {', '.join(lost) or 'none'}."
     if source.grant("edit") and target.grant("edit"):
-        before, after = (describe_edit_limit(mode) or "every file" for mode in (source, target))
+        before, after = (mode.edit_limit or "every file" for mode in (source, target))
         if before != after:
             text += f" Files to edit: {after} instead of {before}."
     before, after = (mode.model or deps.models.default for mode in (source, target))

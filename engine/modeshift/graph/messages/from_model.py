@@ -5,7 +5,7 @@ Strict where LangChain is lenient: a call that was cut off, or may have been, do
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from uuid import uuid4
 
 from langchain_core.messages import (
@@ -51,7 +51,10 @@ _REFUSAL = "is_refusal"
 
 
 def check_answer(
-    answer: AIMessage, chunks: Sequence[AIMessageChunk] = (), earlier: Sequence[AnyMessage] = ()
+    answer: AIMessage,
+    chunks: Sequence[AIMessageChunk] = (),
+    earlier: Sequence[AnyMessage] = (),
+    taken: Collection[str] = (),
 ) -> AIMessage:
     """``answer`` with each of its calls complete or marked as broken, and all its words.
 
@@ -59,6 +62,7 @@ def check_answer(
         answer: As LangChain gives it.
         chunks: What it was put together from, if it was streamed.
         earlier: The history; the answer and its calls get ids that are not in it.
+        taken: More ids that no call gets.
 
     Raises:
         ProviderError: If the answer is empty, malformed, or broke off.
@@ -73,13 +77,13 @@ def check_answer(
     if not checked.tool_calls and not checked.invalid_tool_calls:
         return normalize(checked)
     # Small servers number their calls anew in every answer; Anthropic wants each id once.
-    taken = {
+    in_history = {
         call["id"]
         for message in earlier
         if isinstance(message, AIMessage)
         for call in message.tool_calls
     }
-    return normalize(checked, taken)
+    return normalize(checked, {*in_history, *taken})
 
 
 def is_complete(answer: AIMessage) -> bool:

@@ -42,16 +42,19 @@ class Instruction(TypedDict):
     """As it was when it was last told."""
 
 
-def list_in_place(
-    messages: Sequence[AnyMessage], instructions: Sequence[Instruction]
-) -> list[Instruction]:
-    """The instructions whose message is still in the history."""
+def place(
+    instructions: Sequence[Instruction], messages: Sequence[AnyMessage]
+) -> tuple[list[Instruction], list[Instruction]]:
+    """The thread's first one, in no place of the history; and those whose message is still there.
+
+    The first one's tools are shown in every request.
+    """
     ids = set(map(attrgetter("id"), messages))
-    return [note for note in instructions if note["after"] in ids]
+    return keep_first(instructions), [note for note in instructions if note["after"] in ids]
 
 
 def keep_first(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """The thread's first one, in no place of the history: its tools are shown in every request."""
+    """The thread's first one, in no place of the history."""
     return [{**note, "after": ""} for note in instructions[:1]]
 
 

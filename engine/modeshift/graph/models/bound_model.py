@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -112,10 +112,11 @@ async def call_model(
     messages: Sequence[AnyMessage],
     config: RunnableConfig,
     instructions: Sequence[Instruction] = (),
+    taken: Collection[str] = (),
 ) -> AIMessage:
     """The model's answer to ``messages``, in a form that the history can hold.
 
-    ``instructions`` are those whose message is among them.
+    ``instructions`` are those whose message is among them; no call gets one of the ids ``taken``.
 
     The clients do not retry: Anthropic's would wait for a day if the service said so. An answer
     of which a client has seen words is not asked for again.
@@ -138,7 +139,7 @@ async def call_model(
             answer = await _ask(bound, model, sent, arguments, listener, config)
         except Exception as error:  # noqa: BLE001  # each provider's client has its own
             if refused := read_refused_call(error):
-                return check_answer(refused, (), messages)
+                return check_answer(refused, (), messages, taken)
             if not listener.has_begun and (less := _leave_out(error, fields, unshown, sent)):
                 fields, unshown = less
                 continue
@@ -156,7 +157,7 @@ async def call_model(
                     f"the model {bound.name!r} answered with a {answer.type} message"
                 )
             bound.service.learn(wanted, fields, unshown)
-            checked = check_answer(answer, listener.chunks, messages)
+            checked = check_answer(answer, listener.chunks, messages, taken)
             return record_prefix(checked, prefix, messages)
 
 

@@ -29,7 +29,6 @@ from modeshift.modes.mode import Level, Mode
 from modeshift.modes.phases import ChartData, Phase
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.policy import (
-    describe_edit_limit,
     describe_limit,
     find_edit_restriction,
     find_unheld,
@@ -252,7 +251,7 @@ class Seat:
     def words(self) -> str:
         """What the model is told when it enters the mode."""
         mode, shared = self.mode, self._shared
-        files = dict.fromkeys(filter(None, map(describe_edit_limit, self._rights)))
+        files = dict.fromkeys(filter(None, (mode.edit_limit for mode in self._rights)))
         return render_mode_words(
             name=mode.name,
             role_definition=mode.role_definition,
@@ -370,7 +369,7 @@ class BoundModes:
             ways = self.edges.list_ways(source, Way.ASK)
             having = [way for way in ways if tool.name in self.list_tools(way[0])]
             if len(having) > MAX_TRIED:
-                having.sort(key=lambda way: bool(describe_edit_limit(self.catalog[way[0]])))
+                having.sort(key=lambda way: bool(self.catalog[way[0]].edit_limit))
             self._ways_to[source, tool.name] = having
         return self._ways_to[source, tool.name]
 

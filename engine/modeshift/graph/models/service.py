@@ -187,7 +187,7 @@ class OptionalFields:
         # With a block that does not fit, the service would drop all later ones too.
         return replace(fields, drops=True, updates=model in UPDATING, thinking="of this prefix")
 
-    @property
+    @cached_property
     def mark(self) -> dict[str, str] | None:
         """What marks the end of what is to be kept in the cache; None if nothing is."""
         ttl = {} if self.ttl == "5m" else {"ttl": self.ttl}  # 5m is the service's own
