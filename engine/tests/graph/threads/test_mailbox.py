@@ -1,9 +1,11 @@
 """What the host sets while a run goes on: taken in between two steps, and before each call."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.store.base import GetOp, Op
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 from typing_extensions import override
@@ -67,6 +69,27 @@ async def test_a_call_that_was_judged_before_does_not_begin(
     assert {key: state[key] for key in values} == values
     await talk.say("again")
     assert (await talk.values())["host_revision"] == state["host_revision"] != {}
+
+
+class SetAfterLook(InMemoryStore):
+    """The host sets a mode just after the second look, which is the first step's."""
+
+    looks = 0
+
+    @override
+    async def abatch(self, ops: Iterable[Op]) -> list[Any]:
+        listed = list(ops)
+        answers = await super().abatch(listed)
+        self.looks += isinstance(listed[0], GetOp)
+        if isinstance(listed[0], GetOp) and self.looks == 2:
+            await Mailbox(self).put(str(listed[0].namespace[1]), {"mode": "ask"})
+        return answers
+
+
+async def test_what_is_set_during_a_step_decides_which_node_is_next(workspace: Path) -> None:
+    talk = script(workspace, "done", store=SetAfterLook())
+    await talk.say("go", mode="code")
+    assert talk.nodes == ["intake", "intake", "ask"]
 
 
 async def test_of_a_setting_and_a_runs_input_the_later_one_counts(
