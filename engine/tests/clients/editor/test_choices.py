@@ -118,6 +118,7 @@ async def test_a_choice_made_after_a_switch_was_approved_counts(
     )
     code.answer = dismiss
     await code.choose(option, value)
+    assert value in code.shown
     (code.cwd / "go").touch()
     await turn
     assert not (code.cwd / "a.txt").exists()
