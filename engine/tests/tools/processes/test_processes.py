@@ -1,13 +1,14 @@
 """Commands without a sandbox: how they end, what they print, what they get."""
 
 import asyncio
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
-from modeshift.tools.processes.process import MAX_SEQUENCE, PlainText
+from modeshift.tools.processes.process import MAX_SEQUENCE, Output, PlainText
 from tests.harness.sleepers import find_sleepers, wait_for
 from tests.tools.conftest import Run
 
@@ -130,3 +131,13 @@ def test_what_is_for_a_terminal_is_left_out(printed: str, shown: str) -> None:
         text = PlainText()
         taken = text.take(printed[:at]) + text.take(printed[at:]) + text.take("", is_last=True)
         assert taken == shown
+
+
+async def test_of_long_output_the_middle_is_left_out() -> None:
+    """What a command prints takes no more memory than this, however much it is."""
+    reading, writing = os.pipe()
+    async with Output.of(reading, lambda text: None) as output:
+        with os.fdopen(writing, "wb") as pipe:
+            await asyncio.to_thread(pipe.write, b"0" * 3_000_000)
+    ends = "0" * 200_000
+    assert output.text() == f"{ends}\n[2600000 bytes left out]\n{ends}"
