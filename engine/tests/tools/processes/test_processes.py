@@ -136,7 +136,7 @@ def test_what_is_for_a_terminal_is_left_out(printed: str, shown: str) -> None:
 async def test_of_long_output_the_middle_is_left_out() -> None:
     """What a command prints takes no more memory than this, however much it is."""
     reading, writing = os.pipe()
-    async with Output.of(reading, lambda text: None) as output:
+    async with Output.of(reading, lambda _: None) as output:
         with os.fdopen(writing, "wb") as pipe:
             await asyncio.to_thread(pipe.write, b"0" * 3_000_000)
     ends = "0" * 200_000
