@@ -167,8 +167,8 @@ async def test_what_is_lost_with_the_list_of_threads(tmp_path: Path) -> None:
                 bob.threads.create(thread_id=silent.id),
                 bob.threads.create(thread_id=nobodys),
                 bob.threads.create(thread_id=lost.id.upper(), if_exists="do_nothing"),
-                bob.runs.wait(lost.id, "agent", input=None, if_not_exists="create"),
-                bob.runs.create(lost.id, "agent", if_not_exists="create"),
+                bob.runs.wait(nobodys, "agent", input=None, if_not_exists="create"),
+                bob.runs.create(silent.id, "agent", if_not_exists="create"),
                 bob.threads.get_state(lost.id),
                 bob.threads.copy(lost.id),
             ):
