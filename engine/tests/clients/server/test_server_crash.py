@@ -199,6 +199,7 @@ async def test_an_answer_that_is_given_again_answers_no_other_question(tmp_path:
             named = {"checkpoint_id": state["checkpoint"]["checkpoint_id"]}
             given["config"] = {"configurable": named}
             run: Any = await client.runs.create(thread.id, "agent", **given)
+            assert named["checkpoint_id"] not in str(run["kwargs"])
             kept.unlink(missing_ok=True)
             await until(lambda: kept.exists() and b"running" in kept.read_bytes())
             list_then = kept.read_bytes()
