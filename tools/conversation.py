@@ -83,9 +83,9 @@ def _make_tools(slugs: tuple[str, ...]) -> tuple[Tool, ...]:
         Args:
             todos: The whole list, in order, each item with its status.
         """
-        done = sum(todo.status == "completed" for todo in todos)
+        completed = sum(todo.status == "completed" for todo in todos)
         items = [todo.model_dump() for todo in todos]
-        return f"Todo list: {done} of {len(todos)} completed.", {"todos": items}
+        return f"Todo list: {completed} of {len(todos)} completed.", {"todos": items}
 
     def attempt_completion(result: Annotated[str, Field(min_length=1)]) -> str:
         """End your turn with the result as your answer; an answer without a call ends it, too.

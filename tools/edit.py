@@ -41,8 +41,8 @@ def edit_tools(deps: ToolDeps) -> list[Tool]:
             path: The file, relative to the workspace.
             edits: The edits; each is looked for in the file as it is before any of them.
         """
-        given = [Replacement(edit.old, edit.new, edit.replace_all) for edit in edits]
-        return replace_text(workspace, path, given)
+        replacements = [Replacement(edit.old, edit.new, edit.replace_all) for edit in edits]
+        return replace_text(workspace, path, replacements)
 
     return [
         Tool.of(write_file, "edit", has_artifact=True, paths=("path",)),

@@ -72,12 +72,12 @@ def find_root() -> Path:
     """The clone's folder: as registered, as named, or the nearest one above this process's."""
     for root in (*(project.root for project in _registered), *_named):
         return root
-    here = Path.cwd()
-    for folder in (here, *here.parents):
+    start = Path.cwd()
+    for folder in (start, *start.parents):
         if (folder / MARK).exists():
             return folder
     raise ConfigurationError(
-        f"{here} is not in a project: no folder from there up has a {MARK}; go to your clone, "
+        f"{start} is not in a project: no folder from there up has a {MARK}; go to your clone, "
         "or name it with --project"
     )
 

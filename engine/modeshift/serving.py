@@ -32,15 +32,15 @@ def serve(
     its own. Raises ``ConfigurationError`` for an engine that is too old or too new for the clone.
     """
     _check_facts(facts)
-    here = Path(os.path.abspath(root))  # noqa: PTH100  # resolve() would follow links
-    check_engine(here)
-    register(Project(here, build, chart, state, tuple(tools), tuple(facts)))
+    folder = Path(os.path.abspath(root))  # noqa: PTH100  # resolve() would follow links
+    check_engine(folder)
+    register(Project(folder, build, chart, state, tuple(tools), tuple(facts)))
 
     async def agent(config: Mapping[str, Any], runtime: ServerRuntime[Any]) -> Agent:
         from modeshift.graph.configuration.loading import get_served  # noqa: PLC0415  # a second
 
-        here = config.get("configurable") or {}
-        thread, user = (str(here.get(key) or "") for key in ("thread_id", USER))
+        configurable = config.get("configurable") or {}
+        thread, user = (str(configurable.get(key) or "") for key in ("thread_id", USER))
         return (await get_served(thread, user or "anybody", runtime.store, enters=True)).agent
 
     return agent

@@ -50,8 +50,8 @@ def main(thread: str | None = None, *, json: bool = False) -> Iterator[str]:
         where = " or ".join(dict.fromkeys(database.name for database in databases))
         raise InvalidInputError(f"there is no thread {thread!r} in {where}")
     total: dict[str, Tokens] = {}
-    for one in server + editors:
-        total = add_tokens(total, one.taken)
+    for row in server + editors:
+        total = add_tokens(total, row.taken)
     if json:
         threads = {"server": _as_data(server, prices), "editors": _as_data(editors, prices)}
         all_ = {"taken": total, "cost": _as_text(_find_total(server + editors, prices))}
@@ -60,9 +60,9 @@ def main(thread: str | None = None, *, json: bool = False) -> Iterator[str]:
     if total:
         yield f"{'':38}" + "".join(f"{head:>12}" for head in _HEADS)
     yield f"threads of the dev server: {len(server) or 'none'}  ({databases[0].name})"
-    yield from (line for one in server for line in _describe(one, prices, thread is not None))
+    yield from (line for row in server for line in _describe(row, prices, thread is not None))
     yield f"sessions of editors: {len(editors) or 'none'}  ({databases[1].name})"
-    yield from (line for one in editors for line in _describe(one, prices, thread is not None))
+    yield from (line for row in editors for line in _describe(row, prices, thread is not None))
     if total:
         cost = _explain_cost(server + editors, prices)
         yield from ("all together", *_list_models(total), f"cost: {cost}")

@@ -103,7 +103,7 @@ class Question:
 
     def get(self, id: object) -> Option | None:
         """The option; None for one that was not offered."""
-        return next((one for one in self.options if one.id == id), None)
+        return next((option for option in self.options if option.id == id), None)
 
 
 def _show_plans(preview: Preview | None) -> Iterator[ShownContent]:

@@ -101,12 +101,12 @@ class Options:
     def describe(self, option: str) -> str:
         """What is chosen of the option, or of all for any other word, in Markdown."""
         approvals = APPROVALS[Approvals(self.approvals)]
-        said = {
+        texts = {
             "mode": f"{self.modes[self.mode].name} mode.",
             "approvals": f"Approvals: {self.approvals} ({approvals[0]}). {approvals[1]}",
             "model": f"Model: {self.model}. There are: {', '.join(self.models)}.",
         }
-        return said.get(option) or "\n\n".join(said.values())
+        return texts.get(option) or "\n\n".join(texts.values())
 
     def has_mode(self, slug: str) -> bool:
         """Whether there is a mode of this name."""

@@ -83,8 +83,8 @@ class Session:
             await self._updates.say(CUT_OFF)
         question = await self._config.open_question()
         if self._holds_question and question is not None:  # who opens a session may not look
-            said = [request["description"] for request in question.value["action_requests"]]
-            await self._updates.show_waiting(said)
+            descriptions = [request["description"] for request in question.value["action_requests"]]
+            await self._updates.show_waiting(descriptions)
 
     async def replay(self) -> None:
         """Send the whole history."""
@@ -101,14 +101,14 @@ class Session:
     async def _read_conversations(self, values: dict[str, Any]) -> list[Conversation]:
         """Each with what summaries have replaced, which the checkpoints before them have."""
         config, states, now = self._config, [values], _list_conversations(values)
-        if any(isinstance(one, AIMessage) for _, messages in now for one in messages[:1]):
+        if any(isinstance(message, AIMessage) for _, messages in now for message in messages[:1]):
             history = config.loaded.agent.aget_state_history(config.run_config)
-            states += [one.values async for one in history if one.next == (COMPACTING,)]
-        whole = defaultdict[Any, dict[str | None, AnyMessage]](dict)
+            states += [state.values async for state in history if state.next == (COMPACTING,)]
+        histories = defaultdict[Any, dict[str | None, AnyMessage]](dict)
         for subtask, messages in chain(*map(_list_conversations, reversed(states))):
-            known = whole[subtask and subtask["id"]]
-            known.update({one.id: one for one in messages if one.id not in known})
-        return [(subtask, [*whole[subtask and subtask["id"]].values()]) for subtask, _ in now]
+            known = histories[subtask and subtask["id"]]
+            known.update({message.id: message for message in messages if message.id not in known})
+        return [(subtask, [*histories[subtask and subtask["id"]].values()]) for subtask, _ in now]
 
     async def choose(self, option: str, value: object) -> Options:
         """Take a choice, from the next step on; raises ``UserError`` for one that is refused."""
@@ -139,8 +139,8 @@ class Session:
             await self._updates.show_notice(notice)
         self._untold = []
         options = self._config.options
-        if (said := parse_choice(blocks, options)) is not None:
-            await self._obey(*said)
+        if (choice := parse_choice(blocks, options)) is not None:
+            await self._obey(*choice)
             return "end_turn"
         prompt = Prompt.parse(blocks, options, self._updates.folder)
         task = self._start(prompt)

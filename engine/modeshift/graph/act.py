@@ -39,7 +39,7 @@ from modeshift.modes.errors import NodeError
 from modeshift.modes.facts import Done, end_unseen
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Phase
-from modeshift.observing import Told, observe
+from modeshift.observing import Report, observe
 from modeshift.tools.network import using_key
 from modeshift.tools.processes.background import Calling, Ran, TurnCommands, calling
 
@@ -182,8 +182,8 @@ class DueCall:
     def not_run(self, why: str) -> Update:
         """The update that answers it without running it."""
         begun, state = self._begun, "unknown" if why == UNKNOWN else "refused"
-        with self._observe() as told:
-            told["state"] = state if begun is None else begun.state
+        with self._observe() as report:
+            report["state"] = state if begun is None else begun.state
         if begun is None:
             self.result = Update(messages=[build_not_run_result(self._judged.call, truncate(why))])
             if why == UNKNOWN:
@@ -221,9 +221,9 @@ class DueCall:
         self._before = await digest_contents(self._deps, judged.edited_paths)
         after = await foresee(self._deps, judged.edited_paths, judged.args or {})
         done = describe_call(self._deps, self._context.seat, judged, (), is_success=True)
-        here = self._config["configurable"]
-        if checkpoint := here.get("checkpoint_map", {}).get(""):
-            await self._journal.wait_for(here[CONFIG_KEY_CHECKPOINTER], self._thread, checkpoint)
+        config = self._config["configurable"]
+        if checkpoint := config.get("checkpoint_map", {}).get(""):
+            await self._journal.wait_for(config[CONFIG_KEY_CHECKPOINTER], self._thread, checkpoint)
         files = self._before, after
         while not await self._journal.start(self._key, self._thread, name, *files, done):
             if (problem := await self.look_up()) is not None:
@@ -238,7 +238,7 @@ class DueCall:
     async def _has_host_changed(self) -> bool:
         return bool(await read_host_changes(self._runtime.store, self._thread, self.task))
 
-    def _observe(self) -> AbstractContextManager[Told]:
+    def _observe(self) -> AbstractContextManager[Report]:
         kind = self._judged.effect.shown_as if self._judged.tool else "other"
         return observe("call", effect=kind, tool=self._judged.call["name"])
 
@@ -259,13 +259,13 @@ class DueCall:
         ran, was_alone = list[Ran](), not (commands and commands.name_running())
         write = self._runtime.stream_writer
         run = run_tool(seat, judged, commands, self._config, write, ran)
-        with self._observe() as told:
+        with self._observe() as report:
             if self._key is None:
                 message, updates = await run
             else:
                 with using_key(self._key):
                     message, updates = await self._journal.keep(self._key, run)
-            told["state"] = "done" if message.status == "success" else "failed"
+            report["state"] = "done" if message.status == "success" else "failed"
         done = describe_call(deps, seat, judged, ran, message.status == "success")
         done = replace(done, was_alone=was_alone)
         approved = task["planned"]["approved"]

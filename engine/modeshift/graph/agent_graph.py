@@ -47,7 +47,7 @@ class AgentGraph:
         """Add the node of a mode, which also gets the slug."""
         self._add(EACH_MODE, self._deps.machine.mode_node(slug), node, slug)
 
-    def _add(self, row: str, name: str, node: Node, *given: str) -> None:
+    def _add(self, row: str, name: str, node: Node, *arguments: str) -> None:
         live = self._live
 
         async def run(
@@ -59,7 +59,7 @@ class AgentGraph:
             run_id = str(metadata.get("run_id", ""))
             with observe("step", node=name, thread=step.thread, run=run_id):
                 async with stop.step():
-                    return await step.run(node, *given)
+                    return await step.run(node, *arguments)
 
         run.__name__ = name
         targets = self._list_targets(row)

@@ -49,11 +49,11 @@ def describe_handover(name: str, written: Sequence[str], todos: Sequence[Todo] =
 
 def build_note(deps: AgentDeps, state: State, slug: str, text: str) -> Instruction:
     """It stands behind the last message, and changes nothing else that the model knows."""
-    told = state.get("instructions", [])
+    instructions = state.get("instructions", [])
     names = deps.seat_in(state, slug).model.names
     last = (
-        told[-1]
-        if told
+        instructions[-1]
+        if instructions
         else Instruction(after="", text="", mode=slug, tools=[*names], words="", environment="")
     )
     return {**last, "after": str(state["messages"][-1].id), "text": text}
@@ -62,18 +62,18 @@ def build_note(deps: AgentDeps, state: State, slug: str, text: str) -> Instructi
 def is_told(state: State, notes: Sequence[Instruction], text: str) -> bool:
     """Whether it is what the model was last told under the same first line."""
     places = {message.id: place for place, message in enumerate(state["messages"])}
-    told = [
+    placed_texts = [
         (places[note["after"]], note["text"])
         for note in [*state.get("instructions", []), *notes]
         if note["after"] in places  # or it is no longer in the conversation
     ]
-    told += [
+    placed_texts += [
         (place, message.text)
         for place, message in enumerate(state["messages"])
         if isinstance(message, HumanMessage)  # as a note behind an answer is
     ]
     subject = text.partition("\n")[0]
-    same = [note for note in told if note[1].partition("\n")[0] == subject]
+    same = [note for note in placed_texts if note[1].partition("\n")[0] == subject]
     return bool(same) and sorted(same, key=itemgetter(0))[-1][1] == text
 
 
@@ -153,24 +153,24 @@ REMINDED_AFTER = 10
 
 
 async def list_news(
-    deps: AgentDeps, seat: Seat, state: State, told: Sequence[Instruction]
+    deps: AgentDeps, seat: Seat, state: State, instructions: Sequence[Instruction]
 ) -> list[Instruction]:
     """The instruction to add for the seat's mode; none if the model knows all of it.
 
-    ``told`` are those whose message is still in the history.
+    ``instructions`` are those whose message is still in the history.
     """
     messages = state["messages"]
     words, slug = seat.words, seat.mode.slug
     digest = sha256(words.encode()).hexdigest()[:16]
-    parts = [] if _has_words(told, words, slug, digest) else [words]
-    environment = known = _find_environment(told)
-    if not told or isinstance(messages[-1], HumanMessage):
+    parts = [] if _has_words(instructions, words, slug, digest) else [words]
+    environment = known = _find_environment(instructions)
+    if not instructions or isinstance(messages[-1], HumanMessage):
         environment = await deps.describe_environment()
         if environment and environment != known:
             parts.append(f"# Where you work{' now' if known else ''}\n\n{environment}")
-    parts += find_rules_at(deps, messages, told)
+    parts += find_rules_at(deps, messages, instructions)
     todos = _describe_todos(state.get("todos", []))
-    if todos and _is_due(todos, messages, told):
+    if todos and _is_due(todos, messages, instructions):
         parts.append(todos)
     if not parts:
         return []
@@ -186,22 +186,22 @@ async def list_news(
     ]
 
 
-def _has_words(told: Sequence[Instruction], words: str, slug: str, digest: str) -> bool:
+def _has_words(instructions: Sequence[Instruction], words: str, slug: str, digest: str) -> bool:
     """Whether the mode's words are still in the history, and no other mode's behind them.
 
     The message that they stood behind may have been removed, and a later one with less not.
     """
-    for one in reversed(told):
-        if (one["mode"], one["words"]) != (slug, digest):
+    for instruction in reversed(instructions):
+        if (instruction["mode"], instruction["words"]) != (slug, digest):
             return False
-        if one["text"].startswith(words):
+        if instruction["text"].startswith(words):
             return True
     return False
 
 
-def _find_environment(told: Sequence[Instruction]) -> str:
+def _find_environment(instructions: Sequence[Instruction]) -> str:
     """The environment as the history has it last; empty if it has none."""
-    environments = ((note["environment"], note["text"]) for note in reversed(told))
+    environments = ((note["environment"], note["text"]) for note in reversed(instructions))
     return next((known for known, text in environments if known and known in text), "")
 
 
@@ -214,9 +214,9 @@ def _describe_todos(todos: Sequence[Todo]) -> str:
     )
 
 
-def _is_due(todos: str, messages: Sequence[AnyMessage], told: Sequence[Instruction]) -> bool:
+def _is_due(todos: str, messages: Sequence[AnyMessage], notes: Sequence[Instruction]) -> bool:
     """Whether the list is other than the model last saw it, or that was some steps ago."""
-    texts = {note["after"]: note["text"] for note in told}
+    texts = {note["after"]: note["text"] for note in notes}
     steps = 0
     for message in reversed(messages):
         if "# Your todo list" in (text := texts.get(str(message.id), "")):
@@ -263,8 +263,8 @@ def drop_stale_thinking(
     fields = bound.service.fields
     last = find_last_prefix(remaining, bound.api)
     if last is not None and fields.way != "rewrite":
-        told = state.get("instructions", [])
-        if last != bound.declare(fields.way, told)[1]:
+        instructions = state.get("instructions", [])
+        if last != bound.declare(fields.way, instructions)[1]:
             also = "" if fields.thinking == "all" else ", and its earlier thoughts are left out"
             notices.append(
                 "the model's prompt or tools have changed since its last answer: the provider's "
@@ -276,12 +276,12 @@ def drop_stale_thinking(
 
 
 def find_rules_at(
-    deps: AgentDeps, messages: Sequence[AnyMessage], told: Sequence[Instruction]
+    deps: AgentDeps, messages: Sequence[AnyMessage], instructions: Sequence[Instruction]
 ) -> list[str]:
     """What the history's calls make due, and is not in it yet."""
     if not deps.rules_at:
         return []
-    texts = [note["text"] for note in told]
+    texts = [note["text"] for note in instructions]
     paths = set(_list_paths(deps, messages))
     return [
         rules

@@ -47,12 +47,12 @@ def replace_by_summary(
     No thinking is left that was bound to what stood before it.
     """
     tail = _take_last(messages, budget) or _take_last([*map(_cut, messages)], budget)
-    said = [index for index, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    human = [index for index, message in enumerate(messages) if isinstance(message, HumanMessage)]
     first = len(messages) - len(tail)
-    if places := [index for index in said if index >= first]:
+    if places := [index for index in human if index >= first]:
         tail = tail[places[0] - first :]
-    elif said and (tail or not isinstance(messages[-1], AIMessage)):
-        tail = [messages[said[-1]], *tail]
+    elif human and (tail or not isinstance(messages[-1], AIMessage)):
+        tail = [messages[human[-1]], *tail]
     return drop_unbound_thinking([summary, *tail])[0]
 
 
@@ -156,7 +156,7 @@ async def ask_for_summary(
     summary of those before.
     """
     part, left = [*state.get("messages", [])], list[AnyMessage]()
-    told = state.get("instructions", [])
+    instructions = state.get("instructions", [])
     if not any(isinstance(message, AIMessage) for message in part):
         raise ProviderError("there is nothing to summarize yet")
     bound = deps.seat_in(state, slug).model
@@ -165,7 +165,7 @@ async def ask_for_summary(
     before: list[AnyMessage] = []
     while part:
         sent = [*before, *part]
-        first, in_place = place(told, sent)
+        first, in_place = place(instructions, sent)
         known = [*first, *in_place]
         try:
             answer = await call_model(bound, [*sent, request], config, known)
@@ -180,12 +180,12 @@ async def ask_for_summary(
         part, left = split_for_summary(left, budget)
 
 
-def build_note(messages: Sequence[AnyMessage], said: Sequence[AnyMessage], files: str) -> AIMessage:
+def build_note(messages: Sequence[AnyMessage], kept: Sequence[AnyMessage], files: str) -> AIMessage:
     """What says, in the place of messages that the model did not summarize, what they were.
 
     That is the user's own, and what was in the place of still earlier ones.
     """
-    ids = {message.id for message in said}
+    ids = {message.id for message in kept}
     texts = [
         message.text
         for message in messages

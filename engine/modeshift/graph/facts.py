@@ -155,7 +155,7 @@ def _walk(paths: Iterable[Path]) -> Iterator[Path]:
             yield path
             due.append(path.resolve())
         elif path.is_dir():
-            due += sorted(one for one in path.iterdir() if one.name not in NO_TEST_FILES)
+            due += sorted(entry for entry in path.iterdir() if entry.name not in NO_TEST_FILES)
         else:
             yield path
 

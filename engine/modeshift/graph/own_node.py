@@ -134,5 +134,5 @@ async def _run_command(
         was_alone=not running,
         runs_tests=is_test_run(deps, Ran(shell.line, shell.cwd, ended.exit_code)),
     )
-    told = replace(ended, text=mark_as_data(shorten(ended.text), shell.line, ""))
-    return told, follow(deps, state.get("facts", {}), done)
+    shown = replace(ended, text=mark_as_data(shorten(ended.text), shell.line, ""))
+    return shown, follow(deps, state.get("facts", {}), done)

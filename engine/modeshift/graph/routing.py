@@ -79,13 +79,13 @@ def reconcile_mode(deps: AgentDeps, state: State) -> tuple[Configuration, Update
     """
     phase = state.get("phase", Phase.IDLE.value)
     before = Configuration(_recorded_mode(deps, state), phase)
-    wanted = state.get("mode", before.mode)
-    if wanted == before.mode:  # which is in the catalog
+    slug = state.get("mode", before.mode)
+    if slug == before.mode:  # which is in the catalog
         return before, {}
-    if wanted not in deps.catalog:
-        reason = f"mode {wanted!r} no longer exists"
-        return before, change_mode(state, wanted, before.mode, reason, "nobody")
-    after = deps.machine.send(before, Event.SET_MODE, wanted)
+    if slug not in deps.catalog:
+        reason = f"mode {slug!r} no longer exists"
+        return before, change_mode(state, slug, before.mode, reason, "nobody")
+    after = deps.machine.send(before, Event.SET_MODE, slug)
     reason = "set by the host"
     return after, change_mode(state, before.mode, after.mode, reason, "host", "by hand")
 

@@ -134,21 +134,21 @@ def _return_to_parent(
     state: State,
     subtask: Subtask,
     parents: list[Parent],
-    given: Mapping[str, Any],
+    host_changes: Mapping[str, Any],
     changed: Update,
 ) -> tuple[str, str, Update]:
-    """What the host has set since then, which is ``given``, stays."""
-    parent, here = parents[-1], changed.get("mode", state["mode"])
+    """What the host has set since then, ``host_changes``, stays."""
+    parent, mode = parents[-1], changed.get("mode", state["mode"])
     changes = list(cast("list[ModeChange]", changed.get("mode_changes", [])))
     files = _list_files(state, parent)
     target = parent["mode"] if parent["mode"] in deps.catalog else deps.catalog.default
-    is_moved = bool(changed) or here != subtask["mode"] or "mode" in given
+    is_moved = bool(changed) or mode != subtask["mode"] or "mode" in host_changes
     if is_moved:
-        target = here
-    elif target != here:
-        left = change_mode(state, here, target, "the sub-task has ended", "nobody")
+        target = mode
+    elif target != mode:
+        left = change_mode(state, mode, target, "the sub-task has ended", "nobody")
         changes += cast("list[ModeChange]", left["mode_changes"])
-    kept = state["approvals"] != subtask["approvals"] or "approvals" in given
+    kept = state["approvals"] != subtask["approvals"] or "approvals" in host_changes
     ended = _describe(state, subtask, files)
     name = deps.catalog[subtask["mode"]].name if subtask["mode"] in deps.catalog else "another"
     unanswered = _list_unanswered(state)
@@ -194,13 +194,13 @@ def _describe(state: State, subtask: Subtask, files: list[str]) -> EndedSubtask:
     messages = repair(state["messages"][: len(state["messages"]) - unanswered])
     failure, answer = subtask.get("failure"), find_last_answer(messages)
     status: Literal["completed", "failed"] = "completed" if failure is None else "failed"
-    said = answer.text if answer is not None and failure is None else ""
+    text = answer.text if answer is not None and failure is None else ""
     return EndedSubtask(
         id=subtask["id"],
         mode=subtask["mode"],
         message=subtask["message"],
         status=status,
-        result=failure or said or "It said nothing.",
+        result=failure or text or "It said nothing.",
         files=files,
         rejected=list(_list_rejected(messages)),
         messages=messages,
@@ -236,5 +236,5 @@ def _build_result(parent: Parent, ended: EndedSubtask, name: str) -> ToolMessage
 
 def _list_unanswered(state: State) -> list[AnyMessage]:
     """What a person said since, and the sub-task did not come to answer."""
-    new = takewhile(lambda one: isinstance(one, HumanMessage), reversed(state["messages"][1:]))
+    new = takewhile(lambda entry: isinstance(entry, HumanMessage), reversed(state["messages"][1:]))
     return [*new][::-1]

@@ -20,7 +20,7 @@ from modeshift.graph.state import State, Switch, Update, list_switches
 from modeshift.graph.subtasks import is_as_approved, list_other_calls
 from modeshift.modes.errors import InvalidInputError, TooLongError
 from modeshift.modes.machine import Configuration
-from modeshift.observing import Told, observe
+from modeshift.observing import Report, observe
 
 
 async def ask_model(
@@ -42,16 +42,16 @@ async def ask_model(
         return None, {}
     messages = state["messages"]
     first, in_place = place(state.get("instructions", []), messages)
-    told = [*in_place, *notes]
-    news = await list_news(deps, seat, state, told)
+    instructions = [*in_place, *notes]
+    news = await list_news(deps, seat, state, instructions)
     try:
         with observe("model", model=seat.model.name) as counted:
-            words = [*first, *told, *news]
+            words = [*first, *instructions, *news]
             taken = list_other_calls(state)
             answer = await call_model(seat.model, messages, config, words, taken)
             name, window = seat.model.name, seat.model.window
             usage = count_answer(answer, name, window)
-            counted.update(cast("Told", usage["thread"][name]))
+            counted.update(cast("Report", usage["thread"][name]))
     except TooLongError:
         # Once more if there was no summary: it is shortened without one then.
         if state.get("compact_from", 0) is not None and not may_compact(state):

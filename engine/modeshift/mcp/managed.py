@@ -158,7 +158,7 @@ class ManagedServer:
         """Done once it can be called; the failure to start it is the future's."""
         if self._running is None:
             self._started = asyncio.get_running_loop().create_future()
-            self._started.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._started.add_done_callback(lambda future: future.cancelled() or future.exception())
             if self._failures >= MAX_FAILURES:
                 assert self.offer is not None  # it says why
                 self._started.set_exception(ToolFailedError(self.offer.problem))
@@ -215,7 +215,7 @@ class ServerPool:
         Nothing is started yet.
         """
         with self._lock:
-            mine = {_identify(one, workspace, sandbox): one for one in servers}
+            mine = {_identify(server, workspace, sandbox): server for server in servers}
             self._users[user] = set(mine)
             for key, server in mine.items():
                 if key not in self._servers:

@@ -139,25 +139,25 @@ class Session:
                 result = await self._client.call_tool(tool, dict(args), meta=meta)
         except TimeoutError:
             # The SDK has told it that the call is cancelled.
-            told = "told to stop" if await self._answers() else "ended"
+            ending = "told to stop" if await self._answers() else "ended"
             raise ToolFailedError(
-                f"the MCP server {name!r} did not answer within {seconds:g} s and was {told}; "
+                f"the MCP server {name!r} did not answer within {seconds:g} s and was {ending}; "
                 f"{UNKNOWN}"
             ) from None
         except Exception as error:
             await asyncio.sleep(0)  # what ended the connection says more than that it is closed
             if self.is_lost:
-                told = f"the connection to the MCP server {name!r} was lost during the call"
-                raise ToolFailedError(f"{told}; {UNKNOWN}", self._failure.reason) from error
+                problem = f"the connection to the MCP server {name!r} was lost during the call"
+                raise ToolFailedError(f"{problem}; {UNKNOWN}", self._failure.reason) from error
             if isinstance(error, MCPError):
-                told = f"the MCP server {name!r} refused it{_explain(str(error))}"
-                raise ToolFailedError(told, str(error)) from error
-            told = f"the MCP server {name!r} gave no answer of the protocol; {UNKNOWN}"
-            raise ToolFailedError(told, _describe_error(error)) from error
+                problem = f"the MCP server {name!r} refused it{_explain(str(error))}"
+                raise ToolFailedError(problem, str(error)) from error
+            problem = f"the MCP server {name!r} gave no answer of the protocol; {UNKNOWN}"
+            raise ToolFailedError(problem, _describe_error(error)) from error
         content = read_content(result)
         if result.is_error:
-            said = "\n".join(block["text"] for block in content if block["type"] == "text")
-            raise ToolFailedError(f"the MCP server {name!r} could not do it{_explain(said)}", said)
+            text = "\n".join(block["text"] for block in content if block["type"] == "text")
+            raise ToolFailedError(f"the MCP server {name!r} could not do it{_explain(text)}", text)
         return content
 
     async def _answers(self) -> bool:
@@ -170,9 +170,9 @@ class Session:
         return not self.is_lost
 
 
-def _explain(said: str) -> str:
+def _explain(text: str) -> str:
     """What a person should know of an error that names a thing which is refused."""
-    if "elicit" not in said.lower():
+    if "elicit" not in text.lower():
         return ""
     return "; it wants to ask a person during the call (elicitation), which is not supported"
 

@@ -41,7 +41,7 @@ _ESCAPES = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..|\
 def mend_text(line: bytes) -> bytes:
     """JSON in which what is no character has become U+FFFD: bytes, and halves of a character."""
     text = line.decode("utf-8", "replace")
-    return _ESCAPES.sub(lambda found: "\ufffd" if len(found[0]) == 6 else found[0], text).encode()
+    return _ESCAPES.sub(lambda match: "\ufffd" if len(match[0]) == 6 else match[0], text).encode()
 
 
 class Failure:

@@ -30,7 +30,7 @@ _STRAY_JOINER = re.compile(r"\u200d(?=\w)|(?<=\w)\u200d|^\u200d|\u200d$")
 
 def clean_layout(text: str) -> str:
     """``text`` with plain spaces where YAML takes nothing else."""
-    return text if text.isascii() else _LAYOUT.sub(lambda found: found[0].translate(_CLEANED), text)
+    return text if text.isascii() else _LAYOUT.sub(lambda match: match[0].translate(_CLEANED), text)
 
 
 def clean_name(name: str) -> str:
@@ -185,8 +185,8 @@ def parse_modes(text: str, name: str) -> ModesFile:
     if data is None:
         raise ModeFileError(f"{name}: the file is empty")
     if not isinstance(data, dict) or not data.keys() & {MODES, PROMPTS}:
-        found = f"the keys {_shorten(list(data))}" if isinstance(data, dict) else _shorten(data)
-        raise ModeFileError(f"{name}: there is no list of modes under {MODES!r} (got {found})")
+        content = f"the keys {_shorten(list(data))}" if isinstance(data, dict) else _shorten(data)
+        raise ModeFileError(f"{name}: there is no list of modes under {MODES!r} (got {content})")
     dropped: _Dropped = {}
     for key in data.keys() - {MODES, PROMPTS}:
         _drop_key(key, "the file", dropped)
@@ -285,8 +285,8 @@ def _clean_entry(entry: Mapping[str, Any], slug: str, dropped: _Dropped) -> dict
     """What a mode has of the keys that there are; raises ``ValueError`` for one near to a right."""
     kept: dict[str, Any] = {}
     for key, value in entry.items():
-        wanted = {name.lower(): name for name in ("permissions", *EDGES)}
-        near = get_close_matches(key.lower(), wanted, 1, cutoff=0.85)
+        known_keys = {name.lower(): name for name in ("permissions", *EDGES)}
+        near = get_close_matches(key.lower(), known_keys, 1, cutoff=0.85)
         if key == "model" and value is not None and not re.fullmatch(MODEL, str(value)):
             why = "is neither 'offline' nor 'provider:name'; MODEL is used"
             _drop(f"the model {_shorten(value)} {why}", slug, dropped)
@@ -294,7 +294,7 @@ def _clean_entry(entry: Mapping[str, Any], slug: str, dropped: _Dropped) -> dict
             is_name = key in ("slug", "name") and isinstance(value, str)
             kept[key] = clean_name(value) if is_name else value
         elif near or "permission" in key.lower():
-            right = wanted[near[0]] if near else "permissions"
+            right = known_keys[near[0]] if near else "permissions"
             raise ValueError(f"unknown key {_shorten(key)}; write {right!r}")
         elif key not in IGNORED_KEYS:
             _drop_key(key, slug, dropped)
@@ -315,10 +315,10 @@ def _clean_groups(groups: Sequence[Any], slug: str, dropped: _Dropped) -> Iterat
             yield [name, *group[1:]] if is_pair else name
 
 
-def _parse_prompts(found: Any, dropped: _Dropped) -> dict[str, ModePrompt]:
+def _parse_prompts(entries: Any, dropped: _Dropped) -> dict[str, ModePrompt]:
     """Words carry no rights, so those that do not fit are dropped."""
     try:
-        return _PROMPTS.validate_python(found or {})
+        return _PROMPTS.validate_python(entries or {})
     except ValidationError as error:
         _drop(f"the key {PROMPTS!r} is dropped: {_describe_problems(error)}", "the file", dropped)
         return {}
@@ -343,9 +343,9 @@ def _list_warnings(name: str, dropped: _Dropped) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _describe_problems(error: ValidationError, whole: str = "the mode") -> str:
+def _describe_problems(error: ValidationError, subject: str = "the mode") -> str:
     return "; ".join(
-        f"{to_one_line('.'.join(map(str, problem['loc'])), MAX_SHOWN) or whole}: "
+        f"{to_one_line('.'.join(map(str, problem['loc'])), MAX_SHOWN) or subject}: "
         f"{_describe_problem(problem)} (got {_shorten(problem['input'])})"
         for problem in error.errors()[:5]
     )

@@ -138,8 +138,8 @@ class ChartData:
     def _find_misplaced(self) -> Iterator[str]:
         for phase, node in ENGINE_NODES.items():
             if self.nodes.get(phase, "") != node:
-                here = repr(self.nodes[phase]) if phase in self.nodes else "missing"
-                yield f"the node of the phase {phase!s} is {here}; the engine needs {node!r}"
+                actual = repr(self.nodes[phase]) if phase in self.nodes else "missing"
+                yield f"the node of the phase {phase!s} is {actual}; the engine needs {node!r}"
         seen = dict[tuple[str, str], str]()
         for source, event, target in self.edges:
             if unknown := {source, target} - self.nodes.keys():

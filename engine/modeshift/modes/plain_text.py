@@ -35,7 +35,7 @@ def escape_invisible(text: str) -> str:
 
 def make_readable(text: str) -> str:
     """``text`` of several lines, with characters escaped that are invisible or reorder others."""
-    return _UNSEEN.sub(lambda found: "\r" if _ends_line(found) else _escape(found[0]), text)
+    return _UNSEEN.sub(lambda match: "\r" if _ends_line(match) else _escape(match[0]), text)
 
 
 def find_invisible(text: str, around: int = 30) -> list[str]:

@@ -126,19 +126,19 @@ def verdict(
     limit = _check_limits(mode, tool, args, subject)
     if limit is not None and limit.kind == "deny":
         return limit
-    found = _apply_rules(mode, tool, subject) or _apply_effect(tool, approvals)
-    if found.kind == "deny":
-        return found
+    judgement = _apply_rules(mode, tool, subject) or _apply_effect(tool, approvals)
+    if judgement.kind == "deny":
+        return judgement
     stays = args is not None and args.get("mode_slug") == mode.slug
     if tool.effect.switches_mode and not tool.effect.starts_subtask and stays:
         return Verdict("deny", f"Already in {mode.name} mode.", InvalidCallError)
     if limit is not None:
         return limit
-    if found.kind == "ask" and subject is not None and tool.effect.can_be_remembered:
+    if judgement.kind == "ask" and subject is not None and tool.effect.can_be_remembered:
         for pattern, exact in remembered:
             if subject.exact == pattern if exact else subject.certainly_matches(pattern):
                 return Verdict("allow", f"always allowed in this thread: {pattern!r}")
-    return found
+    return judgement
 
 
 def _check_limits(
@@ -150,8 +150,8 @@ def _check_limits(
         _check_denials(mode, tool, subject),
         _check_files(tool, args),
     )
-    found = [limit for limit in limits if limit is not None]
-    return min(found, key=lambda limit: limit.kind != "deny", default=None)
+    verdicts = [limit for limit in limits if limit is not None]
+    return min(verdicts, key=lambda limit: limit.kind != "deny", default=None)
 
 
 def _check_group(
@@ -266,15 +266,15 @@ def _apply_rules(mode: Mode, tool: ToolSpec, subject: Subject | None) -> Verdict
     return None
 
 
-def _apply_ruling(mode: Mode, tool: ToolSpec, found: Ruling, source: str) -> Verdict:
-    rule = f"rule {found.pattern!r} for {tool.name}" + (f" in {source}" if source else "")
-    if found.kind == "deny":
+def _apply_ruling(mode: Mode, tool: ToolSpec, ruling: Ruling, source: str) -> Verdict:
+    rule = f"rule {ruling.pattern!r} for {tool.name}" + (f" in {source}" if source else "")
+    if ruling.kind == "deny":
         return Verdict("deny", f"{mode.name} mode must not do that: {rule}.")
-    if found.kind == "allow" and tool.effect.runs_programs and not tool.sandboxed:
+    if ruling.kind == "allow" and tool.effect.runs_programs and not tool.sandboxed:
         return Verdict("ask", f"{NO_SANDBOX}; the {rule} applies only in a sandbox")
-    if not found.is_certain:
+    if not ruling.is_certain:
         return Verdict("ask", f"a part of it may fall under the {rule}")
-    return Verdict(found.kind, rule)
+    return Verdict(ruling.kind, rule)
 
 
 def _apply_effect(tool: ToolSpec, approvals: Approvals) -> Verdict:
@@ -299,16 +299,16 @@ def make_strictest(slug: str) -> Mode:
     )
 
 
-def cut_verdict(found: Verdict, limit: Mode, by_limit: Verdict) -> Verdict:
+def cut_verdict(by_mode: Verdict, limit: Mode, by_limit: Verdict) -> Verdict:
     """The stricter of the mode's verdict and the limit's."""
-    if by_limit.kind == "deny" and found.kind != "deny":
+    if by_limit.kind == "deny" and by_mode.kind != "deny":
         reason = f"{describe_limit(limit)} {by_limit.reason}"
         return replace(by_limit, reason=reason, is_missing=False)
-    stricter = max(found, by_limit, key=lambda one: _STRICTNESS.index(one.kind))
+    stricter = max(by_mode, by_limit, key=lambda judgement: _STRICTNESS.index(judgement.kind))
     return replace(
         stricter,
-        always_asks=found.always_asks or by_limit.always_asks,
-        is_read_only=found.is_read_only or by_limit.is_read_only,
+        always_asks=by_mode.always_asks or by_limit.always_asks,
+        is_read_only=by_mode.is_read_only or by_limit.is_read_only,
     )
 
 
@@ -340,11 +340,11 @@ def is_within(mode: Mode, limit: Mode, tools: Iterable[ToolSpec]) -> bool:
 def _is_tool_within(mode: Mode, limit: Mode, tool: ToolSpec) -> bool:
     if not is_offered(limit, tool):
         return False
-    if tool.group is None or (given := mode.grant(tool.group)) is None:
+    if tool.group is None or (grant := mode.grant(tool.group)) is None:
         return True
     # The limit may offer it for a few commands alone.
     most = limit.grant(tool.group)
-    return most is not None and most.file_regex in (None, given.file_regex)
+    return most is not None and most.file_regex in (None, grant.file_regex)
 
 
 def describe_limit(limit: Mode) -> str:

@@ -14,14 +14,14 @@ from modeshift.modes.errors import ModeshiftError
 from modeshift.modes.machine import Configuration, IllegalEventError
 from modeshift.modes.phases import Event, Phase
 from modeshift.modes.policy import Approvals
-from modeshift.proof.nodes import Given, Nodes
+from modeshift.proof.nodes import Nodes, Outside
 from modeshift.proof.places import Pending, Place, build_state, read_facts
 from modeshift.proof.seats import Seats
 
 MANY = 10
 """Modes. Where there are more, the host sets no limit on the way: see ``prove``."""
 POLICIES = tuple(policy.value for policy in Approvals)
-DONE, SAID = Given(), Given(is_said=True)
+DONE, SAID = Outside(), Outside(is_said=True)
 
 
 class Move(NamedTuple):
@@ -155,7 +155,7 @@ class Moves:
             who = "edge" if place.switch.how == "by edge" else "person"
             yield Move(who, f"{verb} {target}", to)
         else:
-            to = self._nodes.run("switch_mode", place, Given(is_void=True))
+            to = self._nodes.run("switch_mode", place, Outside(is_void=True))
             yield Move("model", f"the switch to {target} is void", to)
 
     def _is_valid(self, place: Place) -> bool:
@@ -183,7 +183,7 @@ class Moves:
 
     def _end(self, place: Place) -> Iterator[Move]:
         for news in ((), ("mode",), ("approvals",)):
-            to = self._nodes.run("end_subtask", place, Given(news=news))
+            to = self._nodes.run("end_subtask", place, Outside(news=news))
             self._check(place, Event.NEXT if to.switch else Event.RETURNED, to)
             what = "the sub-task ends" + (f"; the host has set the {news[0]} anew" if news else "")
             yield Move("host" if news else "end", what, to)
@@ -218,7 +218,7 @@ class Moves:
             yield Move("host", what, to)
             is_kept = place.phase in (Phase.REVIEWING, Phase.ACTING, Phase.SWITCHING)
             if is_kept or self._is_exact:
-                to = self._nodes.run("intake", to, Given(news=("approvals",)))
+                to = self._nodes.run("intake", to, Outside(news=("approvals",)))
                 yield Move("host", f"{what} during the run", to)
         # Elsewhere it leads to where the mode's own turn leads, too.
         for slug in others if self._is_exact or place.phase == Phase.IDLE else ():
@@ -234,17 +234,17 @@ class Moves:
         # Every node but ``act`` enters it first; what holds of the old one decides nothing there.
         entered = read_facts(enter_mode(build_state(self._deps, place))) & self._seats.facts
         what, to = f"the host sets the mode {slug}", place._replace(mode=slug, facts=entered)
-        given = Given(before=place.mode)
+        outside = Outside(before=place.mode)
         if place.phase == Phase.REVIEWING:
             to = self._go(to, Seen())
         elif place.phase == Phase.SWITCHING:
-            to = self._nodes.run("switch_mode", to, given)
+            to = self._nodes.run("switch_mode", to, outside)
         elif place.phase == Phase.RETURNING:
             if not self._is_exact:  # as where the host has set a mode before
                 return
-            to = self._nodes.run("end_subtask", to, given)
+            to = self._nodes.run("end_subtask", to, outside)
         elif place.phase == Phase.IDLE:
-            to = self._nodes.run("intake", to, given)
+            to = self._nodes.run("intake", to, outside)
         elif place.phase == Phase.ACTING:  # behind the calls the switch is void
             to = to._replace(switch=None)
         yield Move("host", what, to)
@@ -253,13 +253,13 @@ class Moves:
         """What ``intake`` takes in; it leads to the same place from every phase of a turn."""
         intake = self._nodes.run
         for slug in others:
-            given = Given(news=("mode",), before=place.mode)
-            to = intake("intake", place._replace(mode=slug), given)
+            outside = Outside(news=("mode",), before=place.mode)
+            to = intake("intake", place._replace(mode=slug), outside)
             yield Move("host", f"the host sets the mode {slug}", to)
-        summary = intake("intake", place, Given(wants_summary=True))
+        summary = intake("intake", place, Outside(wants_summary=True))
         yield Move("host", "the host wants a summary", summary)
         if place.task is not None:
-            stopped = intake("intake", place, Given(is_stopped=True))
+            stopped = intake("intake", place, Outside(is_stopped=True))
             yield Move("host", "a person stops the sub-task", stopped)
 
 

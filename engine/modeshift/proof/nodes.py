@@ -46,7 +46,7 @@ _NODES: Mapping[str, Callable[[Step], Awaitable[Any]]] = {
 }
 
 
-class Given(NamedTuple):
+class Outside(NamedTuple):
     """What happens to a thread from outside, at the node that runs."""
 
     news: tuple[str, ...] = ()
@@ -103,40 +103,40 @@ class Nodes:
         self._slugs = [*deps.catalog]
         catalog = deps.catalog if is_direct else Catalog(modes, deps.catalog.default)
         self._deps = replace(deps, catalog=catalog, started_calls=StartedCalls(), tests=None)
-        self._known: dict[tuple[str, Place, Given], Place] = {}
-        self._renamed: dict[tuple[str, Place, Given], Place] = {}
+        self._known: dict[tuple[str, Place, Outside], Place] = {}
+        self._renamed: dict[tuple[str, Place, Outside], Place] = {}
 
-    def run(self, node: str, place: Place, given: Given = Given()) -> Place:  # noqa: B008  # frozen
+    def run(self, node: str, place: Place, outside: Outside = Outside()) -> Place:  # noqa: B008  # frozen
         """Where the node leads."""
         if self._is_direct:
-            return self._run(node, place, given)
+            return self._run(node, place, outside)
         # No more than whether there is a limit is seen.
-        key = node, place if place.limit is None else _set_limit(place, _LIMIT), given
+        key = node, place if place.limit is None else _set_limit(place, _LIMIT), outside
         if key not in self._known:
             self._known[key] = self._run_renamed(*key)
         to = self._known[key]
         return to if to.limit is None else _set_limit(to, place.limit)
 
-    def _run_renamed(self, node: str, place: Place, given: Given) -> Place:
+    def _run_renamed(self, node: str, place: Place, outside: Outside) -> Place:
         names = _Names(self._slugs)
         renamed = _rename(place, names)
-        if given.before is not None:
-            given = given._replace(before=names[given.before])
-        key = node, renamed, given
+        if outside.before is not None:
+            outside = outside._replace(before=names[outside.before])
+        key = node, renamed, outside
         if key not in self._renamed:
             self._renamed[key] = self._run(*key)
         return _rename(self._renamed[key], {name: slug for slug, name in names.items()})
 
-    def _run(self, node: str, place: Place, given: Given) -> Place:
+    def _run(self, node: str, place: Place, outside: Outside) -> Place:
         state = cast("dict[str, Any]", build_state(self._deps, place))
-        if given.before is not None:
-            state["first_mode"] = given.before
-        if given.is_said:
+        if outside.before is not None:
+            state["first_mode"] = outside.before
+        if outside.is_said:
             state["messages"] = [*state["messages"], HumanMessage("go on", id="more")]
-        if given.is_void:
+        if outside.is_void:
             state["switch"]["digest"] = ""
-        state |= {"end_subtask": given.is_stopped, "compact": given.wants_summary}
-        self._host.news = {name: state[name] for name in given.news}
+        state |= {"end_subtask": outside.is_stopped, "compact": outside.wants_summary}
+        self._host.news = {name: state[name] for name in outside.news}
         step = Step(self._deps, node, state, _CONFIG, Runtime(store=self._host))
         return read_place(merge(state, _drive(step.run(_NODES[node]))), self._facts)
 

@@ -194,8 +194,8 @@ def merge(state: Mapping[str, Any], update: Mapping[str, Any]) -> Mapping[str, A
     """The state after a node's update, as far as a place depends on it."""
     parents = update.get("parents", [])
     is_whole = isinstance(parents, Overwrite)
-    whole = parents.value if is_whole else [*state["parents"], *parents]
-    return {**state, **update, "parents": whole}
+    merged = parents.value if is_whole else [*state["parents"], *parents]
+    return {**state, **update, "parents": merged}
 
 
 def describe(place: Place) -> str:

@@ -150,7 +150,7 @@ def find_facts(deps: AgentDeps, own: Sequence[Own]) -> frozenset[str]:
     """The facts that a condition names; no others matter."""
     edges = [edge for way in (Way.ASK, Way.TASK) for _, _, edge in deps.edges.list_edges(way)]
     named = [name for edge in edges for name in edge.facts]
-    for condition in (one.values["must"] for one in own if "must" in one.values):
+    for condition in (node.values["must"] for node in own if "must" in node.values):
         named += parse_condition(condition).facts
     return frozenset(named)
 
@@ -185,5 +185,5 @@ def find_steps(deps: AgentDeps, exploration: Exploration, place: Place) -> list[
         return steps
     exact = Exploration(deps, exploration.seats.facts, is_exact=True)
     exact.run(lambda *seen: drop_parents(seen[-1]) == place, MOST)
-    match = next((whole for whole in exact.places if drop_parents(whole) == place), None)
+    match = next((nested for nested in exact.places if drop_parents(nested) == place), None)
     return steps if match is None else exact.trace(match)[1]

@@ -86,7 +86,7 @@ class Seats:
             values[spec.command] = self._list_lines(spec.name)
         number = max(map(len, values.values()), default=1)
         return [
-            {name: given[index % len(given)] for name, given in values.items()}
+            {name: options[index % len(options)] for name, options in values.items()}
             for index in range(number)
         ]
 

@@ -101,8 +101,8 @@ class Bubblewrap:
             if any("\0" in word for word in words):
                 raise OSError("embedded null byte")
             # In a file: they may be more than a command line takes, and everybody sees that.
-            given = b"".join(os.fsencode(f"{word}\0") for word in words)
-            arguments += ["--args", keep(_write_file(given)), "--chdir", str(folder)]
+            content = b"".join(os.fsencode(f"{word}\0") for word in words)
+            arguments += ["--args", keep(_write_file(content)), "--chdir", str(folder)]
             arguments += ["--", "/bin/sh", "-c", line if has_children else f"exec {line}"]
             git_environment = git.build_environment(
                 line, protection.root, is_read_only=calling.is_read_only
@@ -118,16 +118,16 @@ def find_bubblewrap() -> Bubblewrap:
     program = shutil.which("bwrap")
     if program is None:
         return Bubblewrap(problem="bubblewrap is not installed (bwrap; Linux only)")
-    found = Bubblewrap(program, _read_output([program, "--version"]).strip())
+    wrapper = Bubblewrap(program, _read_output([program, "--version"]).strip())
     known = _read_output([program, "--help"])
     if "--ro-bind-fd" not in known:
-        return replace(found, problem=f"{found.version} is too old: it has no --ro-bind-fd")
-    found = replace(found, can_bound_tmp="--size" in known)
+        return replace(wrapper, problem=f"{wrapper.version} is too old: it has no --ro-bind-fd")
+    wrapper = replace(wrapper, can_bound_tmp="--size" in known)
     somewhere = choose_protection(Scan(Path("/usr")))
-    tried = found.build_program(SandboxOptions(), somewhere, "true", Path("/usr"), Calling())
+    tried = wrapper.build_program(SandboxOptions(), somewhere, "true", Path("/usr"), Calling())
     if problem := try_program(tried):
-        return replace(found, problem=f"bubblewrap does not work here: {problem}")
-    return found
+        return replace(wrapper, problem=f"bubblewrap does not work here: {problem}")
+    return wrapper
 
 
 def try_program(program: Program) -> str:
@@ -154,12 +154,12 @@ def try_program(program: Program) -> str:
 
 def _read_output(command: list[str]) -> str:
     try:
-        done = subprocess.run(  # noqa: S603  # our own command
+        completed = subprocess.run(  # noqa: S603  # our own command
             command, capture_output=True, timeout=TRY_SECONDS, check=False, env={}
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return (done.stdout + done.stderr).decode("utf-8", "replace")
+    return (completed.stdout + completed.stderr).decode("utf-8", "replace")
 
 
 def _mount_for_git(protection: Protection, mounts: Mounts, keep: Callable[[int], str]) -> Mounts:

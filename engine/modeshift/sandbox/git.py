@@ -34,11 +34,11 @@ def build_environment(line: str, workspace: Path, *, is_read_only: bool) -> dict
         return build_plain(settings)
     # In a submodule git would start another git, to look at its files.
     settings["diff.ignoreSubmodules"] = "dirty"
-    given = build_plain(settings)
+    environment = build_plain(settings)
     for folder in (workspace, *workspace.parents):  # as git finds its repository
         if os.path.lexists(folder / ".git"):
-            return {**given, "GIT_WORK_TREE": str(folder)}
-    return given
+            return {**environment, "GIT_WORK_TREE": str(folder)}
+    return environment
 
 
 def build_attributes(ignored: Iterable[str] = ()) -> bytes:

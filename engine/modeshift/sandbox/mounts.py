@@ -36,26 +36,26 @@ class Protection(NamedTuple):
     """As those of ``Scan``."""
 
 
-def choose_protection(found: Scan) -> Protection:
+def choose_protection(findings: Scan) -> Protection:
     """What to hide and make read-only; whole folders where there would be too many mounts."""
-    hidden_folders = choose_folders(dict.fromkeys(found.secrets, 1), found.sizes)
-    hidden = hidden_folders | leave_out(found.secrets, hidden_folders)
-    steering = leave_out(found.steering, hidden_folders)
-    repositories = leave_out(found.repositories, hidden_folders)
+    hidden_folders = choose_folders(dict.fromkeys(findings.secrets, 1), findings.sizes)
+    hidden = hidden_folders | leave_out(findings.secrets, hidden_folders)
+    steering = leave_out(findings.steering, hidden_folders)
+    repositories = leave_out(findings.repositories, hidden_folders)
     mounts = dict.fromkeys(steering - hidden, 1)
     mounts |= dict.fromkeys(repositories, REPOSITORY_MOUNTS)
-    read_only_folders = choose_folders(mounts, found.sizes)
-    protected = found.secrets | found.steering | found.repositories
+    read_only_folders = choose_folders(mounts, findings.sizes)
+    protected = findings.secrets | findings.steering | findings.repositories
     return Protection(
-        found.root,
+        findings.root,
         hidden,
         read_only_folders | leave_out(steering, read_only_folders),
         leave_out(repositories, read_only_folders),
-        leave_out(found.linked, hidden_folders | read_only_folders),
+        leave_out(findings.linked, hidden_folders | read_only_folders),
         hidden_folders,
         read_only_folders,
-        found.top - {path.partition("/")[0] for path in protected},
-        found.patterns,
+        findings.top - {path.partition("/")[0] for path in protected},
+        findings.patterns,
     )
 
 
@@ -266,9 +266,9 @@ def _hide(paths: Iterable[Path], mounts: Mounts, folder: Sequence[str] = ("--tmp
     """Mounts over what the paths lead to; never over, or around, the mounts that there are."""
     taken = {path for mount in mounts for path in (mount, *mount.parents)}
     hidden: Mounts = {}
-    for given in paths:
+    for candidate in paths:
         try:
-            path = given.resolve(strict=True)
+            path = candidate.resolve(strict=True)
             is_folder = path.is_dir()
         except (OSError, RuntimeError):  # not there, out of reach, links in a circle
             continue

@@ -90,7 +90,7 @@ def find_sandbox(options: SandboxOptions) -> "BubblewrapSandbox | NoSandbox":
 
 
 class _Prepared(NamedTuple):
-    found: Scan
+    findings: Scan
     protection: Protection
     program: Program
 
@@ -122,14 +122,14 @@ class BubblewrapSandbox:
         yield Check("yes", f"commands run in a sandbox: {self.bubblewrap.version}")
         yield Check("yes", "  they have none of the agent's environment, no keys")
         try:
-            found = scan(workspace)
+            findings = scan(workspace)
             for text, line in TRIED:
                 if self.options.has_network and line == NETWORK:
                     yield Check("no", "  the network is within reach: COMMAND_NETWORK=true")
                 else:
-                    holds = _holds(self.bubblewrap, self.options, found, line)
+                    holds = _holds(self.bubblewrap, self.options, findings, line)
                     yield Check("yes" if holds else "no", f"  {text} (tried just now)")
-            yield _check_hard_links(found)
+            yield _check_hard_links(findings)
         except ToolFailedError as error:
             yield Check("no", f"  none runs here: {error}")
             return
@@ -147,24 +147,24 @@ class BubblewrapSandbox:
 
         def prepare() -> _Prepared:
             folder = workspace.resolve_folder(command.cwd)
-            found = self._scan(workspace)
+            findings = self._scan(workspace)
             if calling.edits_freely:
-                found.linked = find_few_linked_outside(found)
-            protection = choose_protection(found)
+                findings.linked = find_few_linked_outside(findings)
+            protection = choose_protection(findings)
             program = self.bubblewrap.build_program(
                 self.options, protection, command.line, folder, calling
             )
-            return _Prepared(found, protection, program)
+            return _Prepared(findings, protection, program)
 
         async with workspace_lock(workspace.root, calling.emit):
-            found, protection, program = await _prepare(prepare)
+            findings, protection, program = await _prepare(prepare)
             ended = await run(program, command.seconds, limits, calling.emit)
             notices = [
-                *_explain_errors(command.line, ended.text, found, calling),
+                *_explain_errors(command.line, ended.text, findings, calling),
                 *_name_closed_folders(protection, calling),
             ]
             if calling.edits_freely:
-                notices += await asyncio.to_thread(self._name_made, workspace, found)
+                notices += await asyncio.to_thread(self._name_made, workspace, findings)
             else:
                 notices.append("this command could not change the workspace")
         text = "\n".join([ended.text, *(f"[{notice}]" for notice in notices)])
@@ -172,9 +172,11 @@ class BubblewrapSandbox:
 
     def _scan(self, workspace: Workspace) -> Scan:
         ignores = workspace.ignores if workspace.ignored else None
-        found = scan(workspace.root, finds_secrets=not self.options.shows_secrets, ignores=ignores)
-        found.patterns = workspace.ignored.patterns
-        return found
+        findings = scan(
+            workspace.root, finds_secrets=not self.options.shows_secrets, ignores=ignores
+        )
+        findings.patterns = workspace.ignored.patterns
+        return findings
 
     def _name_made(self, workspace: Workspace, before: Scan) -> list[str]:
         """What the command made that steers people and tools."""
@@ -203,16 +205,16 @@ def _close(preparing: "asyncio.Future[_Prepared]") -> None:
         preparing.result().program.close()
 
 
-def _explain_errors(line: str, output: str, found: Scan, calling: Calling) -> Iterator[str]:
+def _explain_errors(line: str, output: str, findings: Scan, calling: Calling) -> Iterator[str]:
     """What the sandbox may have to do with an error; programs do not know of it."""
-    read_only = found.steering - found.secrets | found.links | found.linked
+    read_only = findings.steering - findings.secrets | findings.links | findings.linked
     if read_only and any(text in output for text in READ_ONLY):
         yield f"read-only for commands: {_name(read_only)}"
     if git.shows_changes(line):
-        if named := {path for path in found.secrets if path in output}:
+        if named := {path for path in findings.secrets if path in output}:
             yield f"hidden from commands, empty for git: {_name(named)}"
-    elif found.secrets and any(text in output for text in HIDDEN):
-        yield f"hidden from commands: {_name(found.secrets)}"
+    elif findings.secrets and any(text in output for text in HIDDEN):
+        yield f"hidden from commands: {_name(findings.secrets)}"
     if calling.is_read_only and NO_CHILD in output:
         yield (
             "a command that runs unasked cannot start another program, such as a filter or a diff "
@@ -236,21 +238,21 @@ def _name(paths: set[str]) -> str:
     return ", ".join(names) + (" and more" if len(paths) > MAX_NAMED else "")
 
 
-def _holds(bubblewrap: Bubblewrap, options: SandboxOptions, found: Scan, line: str) -> bool:
+def _holds(bubblewrap: Bubblewrap, options: SandboxOptions, findings: Scan, line: str) -> bool:
     with NamedTemporaryFile() as mark:
         program = bubblewrap.build_program(
             options,
-            choose_protection(found),
+            choose_protection(findings),
             line.replace("{mark}", mark.name),
-            found.root,
+            findings.root,
             Calling(),
         )
         return not try_program(program)
 
 
-def _check_hard_links(found: Scan) -> Check:
-    protected = find_few_linked_outside(found)
-    unprotected = find_linked_outside(found.root) - protected
+def _check_hard_links(findings: Scan) -> Check:
+    protected = find_few_linked_outside(findings)
+    unprotected = find_linked_outside(findings.root) - protected
     if not unprotected:
         text = "  no file outside can be changed by a hard link in the workspace"
         return Check("yes", f"{text}; {len(protected)} are read-only" if protected else text)

@@ -58,36 +58,36 @@ def scan(root: Path, *, finds_secrets: bool = True, ignores: Ignores | None = No
 
     ``ignores`` tells whether an ignore file names a path, which ends in a slash for a folder.
     """
-    found = Scan(root)
+    findings = Scan(root)
     waiting = [("", "", False)]
     scanned = 0
     while waiting:
         folder, deep, steers = waiting.pop()
         if len(os.fsencode(f"{root}/{folder}")) > MAX_SCANNED_PATH:
-            found.steering.add(deep)  # nobody knows what is in it
-            found.secrets |= {deep} if finds_secrets or ignores else set()
+            findings.steering.add(deep)  # nobody knows what is in it
+            findings.secrets |= {deep} if finds_secrets or ignores else set()
             continue
         entries = _list(root, folder)
         for entry in entries:
             hides = _is_hidden(folder, entry, ignores, finds_secrets=finds_secrets)
             if hides:
-                found.secrets.add(deep or f"{folder}{entry.name}")
-            is_plain = not steers and _note(found, folder, entry, deep)
+                findings.secrets.add(deep or f"{folder}{entry.name}")
+            is_plain = not steers and _note(findings, folder, entry, deep)
             # What steers is protected as a whole, but only what is named in it is hidden.
             if not hides and (is_plain or (ignores and _may_hold_ignored(entry))):
                 below = f"{folder}{entry.name}/"
                 waiting.append((below, deep or _find_too_deep(below), not is_plain))
         if not folder:
-            found.top = {entry.name for entry in entries if not entry.is_symlink()}
+            findings.top = {entry.name for entry in entries if not entry.is_symlink()}
         name = deep or folder[:-1]
-        found.sizes[name] = found.sizes.get(name, 0) + len(entries)
+        findings.sizes[name] = findings.sizes.get(name, 0) + len(entries)
         scanned += len(entries)
         if scanned > MAX_SCANNED:
             raise ToolFailedError(
                 "the workspace has too many files for the sandbox to protect those that "
                 f"steer people and tools: more than {MAX_SCANNED}; work in a folder below"
             )
-    return found
+    return findings
 
 
 def _find_too_deep(folder: str) -> str:
@@ -110,19 +110,19 @@ def _may_hold_ignored(entry: os.DirEntry[str]) -> bool:
     return entry.is_dir(follow_symlinks=False) and entry.name not in SHOWN
 
 
-def _note(found: Scan, folder: str, entry: os.DirEntry[str], deep: str) -> bool:
+def _note(findings: Scan, folder: str, entry: os.DirEntry[str], deep: str) -> bool:
     """Add the entry to the sets it belongs to; return whether it is a folder to look into."""
     name, path = entry.name, deep or f"{folder}{entry.name}"
     is_folder = entry.is_dir(follow_symlinks=False)
     if name == ".git" and is_folder and not deep:
-        found.repositories.add(path)
+        findings.repositories.add(path)
         leading = (f"{path}/{name}" for name in ("commondir", "config", "config.worktree"))
-        found.links |= {file for file in leading if os.path.lexists(found.root / file)}
+        findings.links |= {file for file in leading if os.path.lexists(findings.root / file)}
     elif is_protected(folder, name):
         if entry.is_symlink() and not deep:
-            found.links.add(f"{path} -> {Path(entry.path).readlink()}")
+            findings.links.add(f"{path} -> {Path(entry.path).readlink()}")
         else:
-            found.steering.add(path)
+            findings.steering.add(path)
     else:
         return is_folder and name not in DEPENDENCIES
     return False
@@ -152,11 +152,11 @@ MAX_FILES = 5_000  # each of them takes 4 µs, for each command
 MAX_LINKED = 50  # each takes a mount, and cannot be replaced
 
 
-def find_few_linked_outside(found: Scan) -> set[str]:
+def find_few_linked_outside(findings: Scan) -> set[str]:
     """Those outside of dependencies; none if they are many, or the workspace is large. Blocks."""
-    if sum(found.sizes.values()) > MAX_FILES:
+    if sum(findings.sizes.values()) > MAX_FILES:
         return set()
-    linked = find_linked_outside(found.root, DEPENDENCIES | {".git"}, MAX_FILES)
+    linked = find_linked_outside(findings.root, DEPENDENCIES | {".git"}, MAX_FILES)
     mountable = {path for path in linked if len(os.fsencode(path)) < MAX_PATH}
     return mountable if len(mountable) <= MAX_LINKED else set()
 

@@ -34,15 +34,15 @@ async def authenticate(authorization: str | None) -> Auth.types.MinimalUserDict:
     """The user whose token is given; raises a 401."""
     if not TOKENS:
         return {"identity": ANYBODY, "is_authenticated": False}
-    scheme, _, given = (authorization or "").partition(" ")
-    found = [
-        name for token, name in TOKENS.items() if compare_digest(token.encode(), given.encode())
+    scheme, _, sent = (authorization or "").partition(" ")
+    names = [
+        name for token, name in TOKENS.items() if compare_digest(token.encode(), sent.encode())
     ]
-    if scheme.lower() != "bearer" or not found:
+    if scheme.lower() != "bearer" or not names:
         raise Auth.exceptions.HTTPException(
             status_code=401, detail="send 'Authorization: Bearer <token>', as in AUTH_TOKEN"
         )
-    return {"identity": found[0], "is_authenticated": True}
+    return {"identity": names[0], "is_authenticated": True}
 
 
 def _add_owner(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> dict[str, str] | None:

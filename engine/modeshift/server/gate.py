@@ -177,28 +177,28 @@ class Gate:
         )
 
     def _check_page(self, headers: Headers) -> str | None:
-        given = headers.getlist("origin")
+        origins = headers.getlist("origin")
         own = f"http://{headers.get('host', '')}"
-        if not given:
+        if not origins:
             # A page's picture, frame or script has no Origin; every browser says where from.
             if headers.get("sec-fetch-site") not in ("cross-site", "same-site"):
                 return None
             return "a request of another web page; ALLOWED_ORIGINS says which may send some"
-        if len(given) == 1 and (given[0] in self.origins or given[0] == own):
+        if len(origins) == 1 and (origins[0] in self.origins or origins[0] == own):
             return None
-        return f"ALLOWED_ORIGINS does not name the web page {given[0]!r}"
+        return f"ALLOWED_ORIGINS does not name the web page {origins[0]!r}"
 
 
-def _check_host(given: list[str]) -> str | None:
+def _check_host(hosts: list[str]) -> str | None:
     try:
-        parsed = urlsplit(f"//{given[0]}") if len(given) == 1 else None
+        parsed = urlsplit(f"//{hosts[0]}") if len(hosts) == 1 else None
         name = parsed.hostname if parsed is not None and parsed.port is not None else None
     except ValueError:
         name = None
-    whole = given[0] if len(given) == 1 else None
-    if name in LOOPBACK or whole in LOOPBACK:
+    host = hosts[0] if len(hosts) == 1 else None
+    if name in LOOPBACK or host in LOOPBACK:
         return None
-    return f"use 127.0.0.1 or localhost, or set LISTEN and AUTH_TOKEN; this is not {whole!r}"
+    return f"use 127.0.0.1 or localhost, or set LISTEN and AUTH_TOKEN; this is not {host!r}"
 
 
 def _check_body(headers: Headers) -> str | None:

@@ -58,16 +58,16 @@ def _drop_content(_: Any, __: str, event: dict[str, Any]) -> dict[str, Any]:
 def _is_news(record: logging.LogRecord) -> bool:
     """False for what goes wrong in no one's eyes, such as a tab that is closed while it asks."""
     event: Any = record.msg
-    said = str(event.get("event", "")) if isinstance(event, dict) else str(event)
-    gone = record.exc_info is not None and isinstance(record.exc_info[1], ClientDisconnect)
-    gone = gone or (isinstance(event, dict) and event.get("status") == _HUNG_UP)
-    return not gone and not said.startswith(_HARMLESS)
+    text = str(event.get("event", "")) if isinstance(event, dict) else str(event)
+    has_left = record.exc_info is not None and isinstance(record.exc_info[1], ClientDisconnect)
+    has_left = has_left or (isinstance(event, dict) and event.get("status") == _HUNG_UP)
+    return not has_left and not text.startswith(_HARMLESS)
 
 
 def _drop_traceback(record: logging.LogRecord) -> bool:
     """Keeps only the message of an error that a person can mend, once; structlog made a dict."""
     event: Any = record.msg
-    if isinstance(event, dict) and (found := _USER_ERROR.search(str(event.get("exception", "")))):
-        event["exception"] = found[0]
+    if isinstance(event, dict) and (match := _USER_ERROR.search(str(event.get("exception", "")))):
+        event["exception"] = match[0]
         return not str(event.get("event")).startswith(_SAID_TWICE)
     return True

@@ -20,7 +20,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from modeshift.observing import Told, listeners
+from modeshift.observing import Report, listeners
 
 BUCKETS = (0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800)
 REGISTRY = CollectorRegistry()
@@ -46,7 +46,7 @@ REFUSALS = Counter("modeshift_refusals", "Requests refused", ["status"], registr
 
 
 @contextmanager
-def listen(kind: str, names: Mapping[str, str], told: Told) -> Iterator[None]:
+def listen(kind: str, names: Mapping[str, str], report: Report) -> Iterator[None]:
     """Count what happens."""
     begin = time.perf_counter()
     try:
@@ -58,9 +58,9 @@ def listen(kind: str, names: Mapping[str, str], told: Told) -> Iterator[None]:
         elif kind == "model":
             MODELS.labels(names["model"]).observe(seconds)
             for each in ("input", "output", "cache_read", "cache_write"):
-                TOKENS.labels(names["model"], each).inc(int(told.get(each, 0)))
+                TOKENS.labels(names["model"], each).inc(int(report.get(each, 0)))
         elif kind == "call":
-            CALLS.labels(names["effect"], told.get("state", "failed")).inc()
+            CALLS.labels(names["effect"], report.get("state", "failed")).inc()
         elif kind == "refusal":
             REFUSALS.labels(names["status"]).inc()
 

@@ -50,10 +50,10 @@ def start_runs_at_once() -> None:
         return
     put, look, get, bell = ops.Runs.put, ops.Runs.next, ops.Runs.get, _Bell()
 
-    async def put_and_ring(*args: Any, **given: Any) -> Any:
-        found = await put(*args, **given)
+    async def put_and_ring(*args: Any, **kwargs: Any) -> Any:
+        run = await put(*args, **kwargs)
         bell.ring()
-        return found
+        return run
 
     async def wait_and_look(wait: bool, limit: int = 1) -> AsyncIterator[Any]:
         if wait:
@@ -67,9 +67,9 @@ def start_runs_at_once() -> None:
                 if (limit := limit - 1) == 0:
                     return
 
-    async def get_from_newest(conn: Any, *args: Any, **given: Any) -> Any:
+    async def get_from_newest(conn: Any, *args: Any, **kwargs: Any) -> Any:
         store = {"runs": conn.store["runs"][::-1], "threads": conn.store["threads"]}
-        return await get(SimpleNamespace(store=store), *args, **given)
+        return await get(SimpleNamespace(store=store), *args, **kwargs)
 
     ops.Runs.put, ops.Runs.next = staticmethod(put_and_ring), staticmethod(wait_and_look)
     ops.Runs.get = staticmethod(get_from_newest)

@@ -159,13 +159,13 @@ async def create_thread(request: Request) -> Response:
     """
     deps, mailbox = await _get_parts(request)
     body = await _read_body(request)
-    settings, wanted = (await get_served_cache()).settings, body.pop(KEY, None)
+    settings, workspace = (await get_served_cache()).settings, body.pop(KEY, None)
     places = Workspaces(settings, mailbox)
     checked = _check(deps, {key: body.pop(key) for key in SETTINGS if key in body})
     thread = str(body.setdefault("thread_id", str(uuid4())))
     chosen = None
-    if wanted is not None or settings.workspaces is not None:
-        chosen = await places.choose(thread, get_user(request), wanted)
+    if workspace is not None or settings.workspaces is not None:
+        chosen = await places.choose(thread, get_user(request), workspace)
     created = await call_server(request, "POST", "/threads", body)
     if not created.is_success:
         return pass_on(created)

@@ -11,7 +11,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-from modeshift.observing import Told, listeners
+from modeshift.observing import Report, listeners
 
 
 def start() -> None:
@@ -21,13 +21,13 @@ def start() -> None:
     tracer = provider.get_tracer("modeshift")
 
     @contextmanager
-    def listen(kind: str, names: Mapping[str, str], told: Told) -> Iterator[None]:
+    def listen(kind: str, names: Mapping[str, str], report: Report) -> Iterator[None]:
         attributes = {f"modeshift.{key}": value for key, value in names.items()}
         # An exception's text may be content.
         with tracer.start_as_current_span(
             kind, attributes=attributes, record_exception=False, set_status_on_exception=False
         ) as span:
             yield
-            span.set_attributes({f"modeshift.{key}": value for key, value in told.items()})
+            span.set_attributes({f"modeshift.{key}": value for key, value in report.items()})
 
     listeners.append(listen)

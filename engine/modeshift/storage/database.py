@@ -71,13 +71,13 @@ class Database(ABC):
             await self.lock_migrations(transaction)
             await transaction.execute(_MIGRATIONS)
             seen = "SELECT steps FROM migrations WHERE name = ?"
-            done = sum(number for (number,) in await transaction.execute(seen, name))
-            if done > len(steps):
+            count = sum(number for (number,) in await transaction.execute(seen, name))
+            if count > len(steps):
                 raise StorageError(
-                    f"{self.name} was written by a newer modeshift ({name}: {done}, here "
+                    f"{self.name} was written by a newer modeshift ({name}: {count}, here "
                     f"{len(steps)}); upgrade this one, or use another database"
                 )
-            for step in steps[done:]:
+            for step in steps[count:]:
                 await transaction.execute(step)
             await transaction.execute(
                 "INSERT INTO migrations (name, steps) VALUES (?, ?) "

@@ -28,8 +28,9 @@ class Cards:
         self, deps: AgentDeps, actions: Sequence[ActionRequest], state: Mapping[str, Any]
     ) -> list[Decision]:
         """Show the calls that wait, and wait for a key: for all at once, or for each."""
-        effects = [find_effect(deps, one["name"]) for one in actions]
-        if len(actions) > 1 and not any(one.takes_answer or one.switches_mode for one in effects):
+        effects = [find_effect(deps, action["name"]) for action in actions]
+        has_own_card = any(effect.takes_answer or effect.switches_mode for effect in effects)
+        if len(actions) > 1 and not has_own_card:
             for action in actions:
                 self._show_call(deps, action, await self._preview(deps, action, state))
             keys = {"o": "one by one", "r": "reject all", "a": "allow all"}
@@ -144,9 +145,9 @@ class Cards:
         for number, label in numbered.items():
             self._screen.words(f"{number} {label}")
         while True:
-            said = (await self._keyboard.read_answer(f"  {what}> ")).strip()
-            if said in numbered or (is_free and said):
-                return numbered.get(said, said)
+            answer = (await self._keyboard.read_answer(f"  {what}> ")).strip()
+            if answer in numbered or (is_free and answer):
+                return numbered.get(answer, answer)
             self._screen.words("Give one of the numbers" + (", or an answer." if is_free else "."))
 
     async def _ask(
@@ -174,11 +175,11 @@ class Cards:
 
     async def _read_value(self, prompt: str, shown: str, value: Any) -> Any:
         while True:
-            said = await self._keyboard.read_answer(prompt, shown)
+            answer = await self._keyboard.read_answer(prompt, shown)
             if isinstance(value, str):
-                return said
+                return answer
             try:
-                return json.loads(said)
+                return json.loads(answer)
             except ValueError as error:
                 self._screen.words(f"That is not JSON: {error}", ALERT)
 

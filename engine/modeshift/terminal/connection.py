@@ -104,9 +104,9 @@ def _explain_errors() -> Iterator[None]:
     try:
         yield
     except RemoteException as error:
-        told = error.args[0] if error.args else ""
-        said = told.get("message", told) if isinstance(told, dict) else told
-        raise ProviderError(str(said)) from error
+        content = error.args[0] if error.args else ""
+        message = content.get("message", content) if isinstance(content, dict) else content
+        raise ProviderError(str(message)) from error
     except httpx.TransportError as error:
         raise InvalidInputError(
             "the server does not answer; start it again with make dev, or leave and come back "

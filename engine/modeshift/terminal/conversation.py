@@ -207,10 +207,10 @@ class Conversation:
             if cut_off:
                 self._screen.words(CUT_OFF, ALERT)
             self._screen.line()
-            said = await self._keyboard.read_message(self._build_prompt(state))
-            self._postponed = self._postponed if said else None
-            input = await self._read_input(said, state) if said else None
-            if cut_off and not said:
+            message = await self._keyboard.read_message(self._build_prompt(state))
+            self._postponed = self._postponed if message else None
+            input = await self._read_input(message, state) if message else None
+            if cut_off and not message:
                 await self._run(None)
         if input is not None:
             await self._run(input)
@@ -235,11 +235,11 @@ class Conversation:
         mode = mode if mode in self._deps.catalog else self._deps.catalog.default
         return str(mode), str(values.get("approvals") or self._deps.approvals.value)
 
-    async def _read_input(self, said: str, state: StateSnapshot | None) -> dict[str, Any] | None:
+    async def _read_input(self, text: str, state: StateSnapshot | None) -> dict[str, Any] | None:
         """What to run with; None for a command that runs nothing."""
         more: dict[str, Any] = {}
-        if match := _COMMAND.fullmatch(said):
-            name, said = match[1], match[2] or ""
+        if match := _COMMAND.fullmatch(text):
+            name, text = match[1], match[2] or ""
             match name:
                 case "quit" | "exit":
                     raise EOFError
@@ -250,16 +250,16 @@ class Conversation:
                     self._show_status(state)
                     return None
                 case "approvals":
-                    self._choose_approvals(said)
+                    self._choose_approvals(text)
                     return None
                 case "compact":
                     more["compact"] = True
                 case _:
                     self._choose_mode(name)
-                    if not said:
+                    if not text:
                         return None
-        if said:
-            more["messages"] = [{"role": "user", "content": said}]
+        if text:
+            more["messages"] = [{"role": "user", "content": text}]
         return {**self._chosen, **more}
 
     def _choose_mode(self, slug: str) -> None:

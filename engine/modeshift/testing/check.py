@@ -138,8 +138,8 @@ class _Walk:
         model, host = self.trial.model, dict[str, Any]()
         first = len(model.asked)
         numbers = range(first, first + self.random.choice([1, 2, 3]))
-        said = [AIMessage("done")] * first  # the answers that were given, or left out
-        model.answers[:] = said + [
+        earlier = [AIMessage("done")] * first  # the answers that were given, or left out
+        model.answers[:] = earlier + [
             calling(*self.choose_calls(number), prefix=f"walk{number}") for number in numbers
         ]
         if self.random.random() < 0.3:
@@ -196,11 +196,11 @@ class _Walk:
         """Whether the model may go there from ``source`` without a question, over others too."""
         reached, open_modes = {source}, [source]
         while open_modes:
-            here = open_modes.pop()
+            mode = open_modes.pop()
             for slug in {*self.modes} - reached:
                 args = {"mode_slug": slug, "reason": "a walk"}
                 calls = [
-                    await judge_call(self.trial.agent, here, name, args)
+                    await judge_call(self.trial.agent, mode, name, args)
                     for name in self.trial.switches
                 ]
                 if any(verdict.is_by_edge for verdict in calls):

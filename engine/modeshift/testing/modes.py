@@ -58,5 +58,5 @@ def load_modes(
             default_mode=default,
         )
         loaded = Sources(settings, Workspace(workspace)).load()
-        told = (notice.replace(f"{home}/", "") for notice in loaded.notices)
-        return LoadedModes(loaded.catalog, tuple(told))
+        notices = (notice.replace(f"{home}/", "") for notice in loaded.notices)
+        return LoadedModes(loaded.catalog, tuple(notices))

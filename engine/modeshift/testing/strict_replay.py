@@ -90,8 +90,8 @@ def body(sent: Request, recorded: Request) -> None:
 
     To vcrpy's own matcher ``true`` and ``1`` are equal, and a prompt is one long line.
     """
-    bodies = [decode_body(one.body_bytes) for one in (recorded, sent)]
-    first, second = (json.dumps(one, sort_keys=True) for one in bodies)
+    bodies = [decode_body(request.body_bytes) for request in (recorded, sent)]
+    first, second = (json.dumps(content, sort_keys=True) for content in bodies)
     if first != second:
         old, new = map(_list_lines, bodies)
         lines = list(difflib.unified_diff(old, new, "recorded", "sent", lineterm=""))

@@ -113,7 +113,7 @@ class Bound:
 
 def bind_tools(servers: Iterable[ManagedServer]) -> Bound:
     """The tools that the servers are known to offer; none of one that has not been started."""
-    found: dict[str, list[Tool]] = {}
+    by_name: dict[str, list[Tool]] = {}
     notices = []
     for server in servers:
         name = f"MCP server {server.server.name!r}"
@@ -130,12 +130,12 @@ def bind_tools(servers: Iterable[ManagedServer]) -> Bound:
                 notices.append(f"{name}: its tool {shown!r} is left out: {problem}")
             else:
                 tool = _make_tool(server, described)
-                found.setdefault(tool.spec.name, []).append(tool)
-    for name, same in found.items():
+                by_name.setdefault(tool.spec.name, []).append(tool)
+    for name, same in by_name.items():
         if len(same) > 1:
             files = " and ".join(tool.file for tool in same)
             notices.append(f"{name} would be two tools, of {files}: both are left out")
-    tools = tuple(same[0] for same in found.values() if len(same) == 1)
+    tools = tuple(same[0] for same in by_name.values() if len(same) == 1)
     return Bound(tools, tuple(notices))
 
 

@@ -29,8 +29,8 @@ class ToolDescription:
 
     def digest(self) -> str:
         """Of all of it, whatever the order of keys."""
-        told = [self.name, self.description, self.input_schema, self.annotations]
-        return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        content = [self.name, self.description, self.input_schema, self.annotations]
+        return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def find_hidden(self) -> list[str]:
         """The places whose characters a person would not see, escaped: a reason to refuse it."""
@@ -115,8 +115,8 @@ class Server:
 
     def identify(self) -> str:
         """What it is, without the values of secrets: an approval holds for this one only."""
-        told = asdict(self) | {"env": sorted(self.env), "headers": sorted(self.headers)}
-        return json.dumps(told, sort_keys=True)
+        fields = asdict(self) | {"env": sorted(self.env), "headers": sorted(self.headers)}
+        return json.dumps(fields, sort_keys=True)
 
 
 MAX_CHARACTERS = 50_000

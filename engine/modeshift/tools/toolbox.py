@@ -147,8 +147,8 @@ class Toolbox:
         schema = tool.runnable.args_schema
         if BROKEN in args:
             raise InvalidCallError(f"{tool.spec.name} did not run: {args[BROKEN]}")
-        if found := find_unserializable(dict(args)):
-            raise InvalidCallError(f"{tool.spec.name}: the arguments hold {found}")
+        if misfit := find_unserializable(dict(args)):
+            raise InvalidCallError(f"{tool.spec.name}: the arguments hold {misfit}")
         if tool.spec.served is not None:
             return dict(args)  # it is for the server to say whether they fit
         assert isinstance(schema, type) and issubclass(schema, BaseModel)

@@ -20,7 +20,7 @@ from modeshift.modes.facts import Done, Fact, ProjectTests
 from modeshift.modes.mode import Mode
 from modeshift.modes.phases import ChartData, Phase
 from modeshift.proof.explore import Exploration
-from modeshift.proof.nodes import Given, Nodes
+from modeshift.proof.nodes import Nodes, Outside
 from modeshift.proof.own import read_own
 from modeshift.proof.places import (
     Frame,
@@ -180,7 +180,7 @@ NODES += [("switch_mode", Phase.SWITCHING), ("end_subtask", Phase.RETURNING)]
 
 
 @st.composite
-def steps(draw: st.DrawFn) -> tuple[str, Place, Given]:
+def steps(draw: st.DrawFn) -> tuple[str, Place, Outside]:
     node, phase = draw(st.sampled_from(NODES))
     has_switch = phase in (Phase.SWITCHING, Phase.ACTING)
     switch = draw(SWITCHES) if has_switch else None
@@ -190,7 +190,7 @@ def steps(draw: st.DrawFn) -> tuple[str, Place, Given]:
     place = Place(draw(MODES), phase, None, draw(POLICIES), switch, task, parents)
     news = draw(st.sampled_from([(), ("mode",), ("approvals",)]))
     before = draw(st.none() | MODES)
-    given = Given(news, before, *(draw(st.booleans()) for _ in range(2)))
+    given = Outside(news, before, *(draw(st.booleans()) for _ in range(2)))
     return node, place, given
 
 
@@ -204,7 +204,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Nodes, Nodes]:
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(step=steps())
 def test_a_node_cannot_tell_one_mode_from_another(
-    both: tuple[Nodes, Nodes], step: tuple[str, Place, Given]
+    both: tuple[Nodes, Nodes], step: tuple[str, Place, Outside]
 ) -> None:
     direct, renamed = both
     assert renamed.run(*step) == direct.run(*step)

@@ -85,7 +85,7 @@ def renew_approvals(
         }
         return {**planned, "approved": {**approved, "contents": contents}}
 
-    return [[renew(one) for one in batch] for batch in plan]
+    return [[renew(planned) for planned in batch] for batch in plan]
 
 
 def _approved_contents(planned: Planned) -> Mapping[str, str]:
@@ -116,21 +116,22 @@ def forget(
     deps: AgentDeps, remembered: Sequence[Remembered], ids: Sequence[str]
 ) -> tuple[list[Remembered], list[str]]:
     """The approvals that remain: without ``ids``, and without invalid ones; and the notices."""
-    known = {one["id"] for one in remembered}
+    known = {approval["id"] for approval in remembered}
     notices = [
         f"no approval {id!r} is remembered in this thread, so none was revoked"
         for id in ids
         if id != ALL and id not in known
     ]
     remaining = []
-    for one in remembered:
-        if ALL in ids or one["id"] in ids:
+    for approval in remembered:
+        if ALL in ids or approval["id"] in ids:
             continue
-        if one["mode"] in deps.catalog and one["digest"] == deps.seat(one["mode"]).environment:
-            remaining.append(one)
+        slug = approval["mode"]
+        if slug in deps.catalog and approval["digest"] == deps.seat(slug).environment:
+            remaining.append(approval)
         else:
             notices.append(
-                f"the approval for {one['tool']} {one['pattern']!r} in mode {one['mode']!r} is "
+                f"the approval for {approval['tool']} {approval['pattern']!r} in mode {slug!r} is "
                 "revoked: the mode, your rules or the workspace have changed"
             )
     return remaining, notices

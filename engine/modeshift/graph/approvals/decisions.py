@@ -181,12 +181,12 @@ def _interrupt(
     return answer["decisions"]
 
 
-def _check_question(question: str, given: str | None, *, is_required: bool) -> None:
-    if given is None and is_required:
+def _check_question(question: str, answered: str | None, *, is_required: bool) -> None:
+    if answered is None and is_required:
         raise InvalidInputError(f'the answer must name its question: "question": {question!r}')
-    if given not in (None, question):
+    if answered not in (None, question):
         raise InvalidInputError(
-            f"this answers question {given!r}, but the question is now {question!r}"
+            f"this answers question {answered!r}, but the question is now {question!r}"
         )
 
 
@@ -226,24 +226,24 @@ def _check_decision(toolbox: Toolbox, decision: Decision, judged: Judged) -> Non
             raise InvalidInputError(str(error)) from error
 
 
-def _check_remember(pattern: bool | str, one: Judged) -> None:
+def _check_remember(pattern: bool | str, judged: Judged) -> None:
     if pattern is False:
         return
-    name = one.call["name"]
-    if not one.can_be_remembered:
+    name = judged.call["name"]
+    if not judged.can_be_remembered:
         raise InvalidInputError(f"'remember' on {name}: a person decides on this every time")
     if pattern is True:
-        if one.subject.exact is None:
+        if judged.subject.exact is None:
             raise InvalidInputError(
                 f"'remember' on {name} needs a pattern: this is not one plain command or file"
             )
         return
-    assert one.tool is not None
+    assert judged.tool is not None
     try:
-        check_pattern(one.tool.spec, pattern)
+        check_pattern(judged.tool.spec, pattern)
     except ValueError as error:
         raise InvalidInputError(f"cannot remember: {error}") from error
-    if not one.subject.certainly_matches(pattern):
+    if not judged.subject.certainly_matches(pattern):
         raise InvalidInputError(
             f"the pattern {pattern!r} to remember does not match this call of {name}"
         )

@@ -47,18 +47,18 @@ class Outcome:
         What a rejection voids is answered, whether somebody was asked about it or not.
         """
         rejected: list[Effect] = []
-        for one in self._question.judged:
-            decision = decisions.get(one.id)
+        for judged in self._question.judged:
+            decision = decisions.get(judged.id)
             if decision is not None and decision["type"] == "reject":
-                self._reject(one, decision.get("message", ""))
-                rejected.append(one.effect)
-            elif any(voids(effect, one.effect) for effect in rejected):
-                self._results.append(build_not_run_result(one.call, BEHIND))
+                self._reject(judged, decision.get("message", ""))
+                rejected.append(judged.effect)
+            elif any(voids(effect, judged.effect) for effect in rejected):
+                self._results.append(build_not_run_result(judged.call, BEHIND))
             elif decision is not None:
-                await self._apply(one, decision)
-            elif one.verdict.is_by_edge:
+                await self._apply(judged, decision)
+            elif judged.verdict.is_by_edge:
                 reply = "Nobody had to be asked."
-                self._choose(one, one.call["args"], reply, how="by edge")
+                self._choose(judged, judged.call["args"], reply, how="by edge")
 
     async def _apply(self, judged: Judged, decision: Approve | Edit | Respond) -> None:
         match decision["type"]:
@@ -72,23 +72,23 @@ class Outcome:
             case _:
                 assert_never(decision["type"])
 
-    async def _approve(self, one: Judged, approvals: str | None, pattern: str | bool) -> None:
+    async def _approve(self, judged: Judged, approvals: str | None, pattern: str | bool) -> None:
         """``pattern`` is what to remember: True for this very call, False for nothing."""
-        if one.effect.switches_mode:
-            self._choose(one, one.call["args"], "The user approved.", approvals)
+        if judged.effect.switches_mode:
+            self._choose(judged, judged.call["args"], "The user approved.", approvals)
             return
         before = self._question.asked["contents"]
-        contents = await digest_contents(self._deps, one.edited_paths)
+        contents = await digest_contents(self._deps, judged.edited_paths)
         has_changed = any(before.get(path) != digest for path, digest in contents.items())
         # Unless it was the call itself: then ``act`` has its result.
-        if has_changed and not await self._has_begun(one):
-            self._results.append(build_not_run_result(one.call, VOID))
+        if has_changed and not await self._has_begun(judged):
+            self._results.append(build_not_run_result(judged.call, VOID))
             return
-        self._allow(one, contents, edited=False)
+        self._allow(judged, contents, edited=False)
         if pattern is not False:
-            pattern_text = one.subject.exact if pattern is True else str(pattern)
+            pattern_text = judged.subject.exact if pattern is True else str(pattern)
             assert pattern_text is not None
-            slug, tool = self._context.seat.mode.slug, one.call["name"]
+            slug, tool = self._context.seat.mode.slug, judged.call["name"]
             approval = remember(self._deps, slug, tool, pattern_text, exact=pattern is True)
             self._remembered[approval["id"]] = approval
 
@@ -115,11 +115,12 @@ class Outcome:
             contents = await digest_contents(self._deps, edited.edited_paths)
             self._allow(edited, contents, edited=True)
 
-    def _reject(self, one: Judged, message: str) -> None:
+    def _reject(self, judged: Judged, message: str) -> None:
         """Refuse the call; a rejected switch is not asked for again in this turn."""
-        if one.effect.switches_mode and not one.effect.starts_subtask and one.args is not None:
-            self._refused.append(one.args["mode_slug"])
-        self._results.append(build_rejection(one.call, message))
+        effect = judged.effect
+        if effect.switches_mode and not effect.starts_subtask and judged.args is not None:
+            self._refused.append(judged.args["mode_slug"])
+        self._results.append(build_rejection(judged.call, message))
 
     def _respond(self, judged: Judged, message: str) -> None:
         """Answer a question; the label of a suggestion to switch approves that switch."""

@@ -87,37 +87,38 @@ def _action_request(deps: AgentDeps, context: CallContext, judged: Judged) -> Ac
     return request
 
 
-def _describe(deps: AgentDeps, context: CallContext, one: Judged) -> str:
-    assert one.args is not None
+def _describe(deps: AgentDeps, context: CallContext, judged: Judged) -> str:
+    assert judged.args is not None
     mode, task = context.seat.mode, to_one_line(context.task, MAX_TASK)
     place = f" (in the sub-task {task!r})" if context.seat.depth else ""
-    if one.effect.switches_mode:
-        target = deps.catalog[one.args["mode_slug"]]
-        if one.effect.starts_subtask:
+    if judged.effect.switches_mode:
+        target = deps.catalog[judged.args["mode_slug"]]
+        if judged.effect.starts_subtask:
             todos = [
                 f"- {todo['content']} ({todo.get('status', 'pending')})"
-                for todo in one.args["todos"] or ()
+                for todo in judged.args["todos"] or ()
             ]
-            told = make_readable("\n".join([one.args["message"], *todos]))
+            text = make_readable("\n".join([judged.args["message"], *todos]))
             return (
                 f"Start a sub-task in {target.name} mode{place}? "
-                f"{describe_switch(deps, mode, target)}{_describe_met(one)} It is told:\n{told}"
-                f"{_describe_unseen(one)}"
+                f"{describe_switch(deps, mode, target)}{_describe_met(judged)} It is told:\n{text}"
+                f"{_describe_unseen(judged)}"
             )
         return (
             f"Switch from {mode.name} to {target.name} mode? "
-            f"Reason: {to_one_line(one.args['reason'], MAX_REASON)}\n"
-            f"{describe_switch(deps, mode, target)}{_describe_met(one)}"
+            f"Reason: {to_one_line(judged.args['reason'], MAX_REASON)}\n"
+            f"{describe_switch(deps, mode, target)}{_describe_met(judged)}"
         )
-    if one.effect.takes_answer:
-        labels = [f"- {label}" for label in list_suggestions(one.args)]
+    if judged.effect.takes_answer:
+        labels = [f"- {label}" for label in list_suggestions(judged.args)]
         who = [f"{mode.name} mode{place} asks:"] if place else []
-        return "\n".join([*who, make_readable(one.args["question"]), *labels])
-    wish, reason = f"{mode.name} mode{place} wants to use {one.call['name']}", one.verdict.reason
-    if one.effect.runs_programs:
+        return "\n".join([*who, make_readable(judged.args["question"]), *labels])
+    wish = f"{mode.name} mode{place} wants to use {judged.call['name']}"
+    reason = judged.verdict.reason
+    if judged.effect.runs_programs:
         rights = _describe_rights(deps, context, reason)
-        return f"{wish}: {reason}. {rights}{_describe_unseen(one)}"
-    return f"{wish}{_describe_resolved(one)}: {reason}.{_describe_unseen(one)}"
+        return f"{wish}: {reason}. {rights}{_describe_unseen(judged)}"
+    return f"{wish}{_describe_resolved(judged)}: {reason}.{_describe_unseen(judged)}"
 
 
 def _describe_met(judged: Judged) -> str:
@@ -141,9 +142,9 @@ def _describe_rights(deps: AgentDeps, context: CallContext, reason: str) -> str:
     sandbox = deps.toolbox.sandbox
     restriction = context.seat.edit_restriction
     if sandbox is None:
-        said = "" if "not sandboxed" in reason else "It is not sandboxed. "
+        warning = "" if "not sandboxed" in reason else "It is not sandboxed. "
         more = f", and may change files although {restriction}" if restriction else ""
-        return f"{said}It has all your rights{more}."
+        return f"{warning}It has all your rights{more}."
     change = "cannot" if restriction else "can"
     network = "has the network" if sandbox.has_network else "has no network"
     return f"It {change} change the workspace, and {network}."

@@ -121,7 +121,7 @@ class ServerEntry(BaseModel):
             return str(workspace) if variable == _FOLDER else environment.get(variable)
 
         def fill(text: str) -> str:
-            return _REFERENCE.sub(lambda found: _look_up(found, get), text)
+            return _REFERENCE.sub(lambda match: _look_up(match, get), text)
 
         url = None if self.url is None else _check_url(fill(self.url))
         return Server(
@@ -207,7 +207,7 @@ def _parse_entry(value: Any) -> ServerEntry:
         raise ValueError("is not a mapping of keys")
     known = {**value, "type": _find_transport(value)}
     return ServerEntry.model_validate(
-        {key: one for key, one in known.items() if key in _KEYS and one is not None}
+        {key: value for key, value in known.items() if key in _KEYS and value is not None}
     )
 
 
@@ -292,17 +292,17 @@ def read_servers(
 
     ``editor`` are those of the editor's session.
     """
-    found: dict[str, FoundServer] = {}
+    servers: dict[str, FoundServer] = {}
     editors = (FoundServer(server.name, "the editor", server) for server in editor)
     own = _list_own(last, settings, workspace)
-    for one in (*own, *editors, *_list_project(last, settings, workspace)):
-        first = found.setdefault(one.name, one)
-        if first is not one:
+    for server in (*own, *editors, *_list_project(last, settings, workspace)):
+        first = servers.setdefault(server.name, server)
+        if first is not server:
             last.notices.append(
-                f"MCP server {one.name!r} of {one.source} is left out: "
+                f"MCP server {server.name!r} of {server.source} is left out: "
                 f"{first.source} has one of that name"
             )
-    return tuple(found.values())
+    return tuple(servers.values())
 
 
 def _list_own(last: LastLoaded, settings: Settings, workspace: Workspace) -> Iterator[FoundServer]:

@@ -78,7 +78,7 @@ def parse_prices(text: str, file: Path) -> dict[str, Price]:
         return _TABLE.validate_python(parse_data(text, str(file)) or {})
     except ValidationError as error:
         # A key that is misspelled is missing too.
-        problem = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+        problem = min(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
         value = f" {problem['input']!r}" if isinstance(problem["input"], str) else ""
         misfit = f"{'.'.join(map(str, problem['loc'])) or 'table'}{value}: {problem['msg']}"
         raise ConfigurationError(f"{file}: {to_one_line(misfit)}; {_HOW}") from error

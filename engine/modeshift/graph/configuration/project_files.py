@@ -62,9 +62,9 @@ class ProjectFiles:
     @cached_property
     def digests(self) -> dict[str, str]:
         """By path; also of unreadable files, so that trust is asked again once they can be read."""
-        found = {**self.texts, **{name: f"\0{text}" for name, text in self.problems.items()}}
+        contents = {**self.texts, **{name: f"\0{text}" for name, text in self.problems.items()}}
         return {
-            to_one_line(name): sha256(text.encode()).hexdigest() for name, text in found.items()
+            to_one_line(name): sha256(text.encode()).hexdigest() for name, text in contents.items()
         }
 
     @property
@@ -206,9 +206,9 @@ def _find_nested(workspace: Workspace) -> list[str]:
     if next(workspace.root.glob("[!.]*/"), None) is None:
         return []
     with workspace.open_for_search(".") as (folder, _):
-        found, _ = find_files(folder, Glob.of(AGENTS))
+        names, _ = find_files(folder, Glob.of(AGENTS))
     return sorted(
-        name for name in found if "/" in name and DEPENDENCIES.isdisjoint(name.split("/"))
+        name for name in names if "/" in name and DEPENDENCIES.isdisjoint(name.split("/"))
     )
 
 

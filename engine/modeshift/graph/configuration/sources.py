@@ -216,11 +216,11 @@ class Sources:
         last.notices += [*rules.find_problems([*catalog]), *self._project.unused]
         last.notices += find_unread(self._workspace.root, folders)
         servers = read_servers(last, settings, self._workspace, self._servers)
-        told = [to_one_line(notice, 1000) for notice in dict.fromkeys(last.notices)]
-        if (more := len(told) - MAX_NOTICES) > 0:
-            told = [*told[:MAX_NOTICES], f"and {more} more notices"]
+        notices = [to_one_line(notice, 1000) for notice in dict.fromkeys(last.notices)]
+        if (more := len(notices) - MAX_NOTICES) > 0:
+            notices = [*notices[:MAX_NOTICES], f"and {more} more notices"]
         self._last = last
-        return LoadedFiles(catalog, self._project, rules, servers, tests, tuple(told))
+        return LoadedFiles(catalog, self._project, rules, servers, tests, tuple(notices))
 
     def have_changed(self) -> bool:
         """Whether a file may have changed since ``load``."""
@@ -251,10 +251,10 @@ class Sources:
         )
 
     def _choose_default(self, slugs: list[str], notices: list[str]) -> str:
-        wanted = self._settings.default_mode
-        if wanted in slugs:
-            return wanted
-        problem = f"DEFAULT_MODE {wanted!r} is unknown; the modes are: {', '.join(slugs)}"
+        default = self._settings.default_mode
+        if default in slugs:
+            return default
+        problem = f"DEFAULT_MODE {default!r} is unknown; the modes are: {', '.join(slugs)}"
         if self._last is None:
             raise ConfigurationError("; ".join([problem, *notices]))
         fallback = "ask" if "ask" in slugs else slugs[0]
@@ -283,29 +283,29 @@ class Sources:
 
         return last.load(name, read)
 
-    def _select_trusted(self, found: ProjectFiles, notices: list[str]) -> ProjectFiles:
+    def _select_trusted(self, project: ProjectFiles, notices: list[str]) -> ProjectFiles:
         """The project's files to use: as found if trusted, else as last trusted, or none."""
         root = self._workspace.root
         how = f"look at them, then: make trust WORKSPACE={root}"
-        if found and not self._settings.trust_workspace:
+        if project and not self._settings.trust_workspace:
             try:
                 trusted = TrustFile(self._settings.trust_file).trusted(root)
             except ConfigurationError as error:
                 notices.append(str(error))
                 return ProjectFiles()
             if trusted is None:
-                names = ", ".join(list(found.digests)[:10])
+                names = ", ".join(list(project.digests)[:10])
                 notices.append(
                     f"{root} has modes or rules of its own, which are ignored until you trust "
                     f"them ({names}); {how}"
                 )
                 return ProjectFiles()
-            if changed := find_differences(trusted, found.digests):
+            if changed := find_differences(trusted, project.digests):
                 now = "what you trusted stays in effect" if self._project else "they are ignored"
                 notices.append(
                     f"modes or rules in {root} are not as you trusted them "
                     f"({', '.join(changed[:10])}); {now} until you do again; {how}"
                 )
                 return self._project
-        notices += [f"{name}: left out: {problem}" for name, problem in found.problems.items()]
-        return found
+        notices += [f"{name}: left out: {problem}" for name, problem in project.problems.items()]
+        return project

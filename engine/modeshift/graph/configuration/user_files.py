@@ -114,16 +114,16 @@ class LastLoaded:
         Then a notice says so; if it gave nothing before, and that ``is_needed``, it is raised.
         """
         try:
-            found = load()
+            loaded = load()
         except ModeFileError as error:
-            found = self._before.get(name)
-            if found is None and is_needed:
+            loaded = self._before.get(name)
+            if loaded is None and is_needed:
                 raise
             lost = "is not used: what it denies is not denied"
-            self.notices.append(f"{error}; it {lost if found is None else 'stays as it was'}")
-        if found is not None:
-            self._loaded[name] = found
-        return found
+            self.notices.append(f"{error}; it {lost if loaded is None else 'stays as it was'}")
+        if loaded is not None:
+            self._loaded[name] = loaded
+        return loaded
 
     def watch(self, *paths: Path) -> None:
         """Remember how the files are now; one that changed just before counts as changed again."""
@@ -260,7 +260,7 @@ class TrustFile:
     def revoke(self, folder: Path) -> bool:
         """Forget the folder; returns whether it was trusted."""
         record = self._read()
-        had = [found.pop(str(folder), None) for found in (record.folders, record.mcpServers)]
+        had = [entries.pop(str(folder), None) for entries in (record.folders, record.mcpServers)]
         self._write(record)
         return any(each is not None for each in had)
 

@@ -56,14 +56,14 @@ class Workspaces:
         is_there = is_own and await asyncio.to_thread(_is_folder, folder)
         return folder if is_there else self._settings.workspace
 
-    async def choose(self, thread: str, user: str, wanted: object) -> str:
+    async def choose(self, thread: str, user: str, workspace: object) -> str:
         """The name ``user/name`` to ``keep``: of a workspace of the user, or of a new clone.
 
         Raises ``InvalidInputError`` for one that there is not.
         """
         if self._root is None:
             raise InvalidInputError("this server has one workspace: WORKSPACES is not set")
-        return await asyncio.to_thread(self._choose, self._root, thread, user, wanted)
+        return await asyncio.to_thread(self._choose, self._root, thread, user, workspace)
 
     async def keep(self, thread: str, chosen: str) -> None:
         """Keep the choice; raises ``InvalidInputError`` where the thread has another one."""
@@ -77,24 +77,24 @@ class Workspaces:
         item = await self._mailbox.find(thread, KEY)
         return None if item is None else str(item)
 
-    def _choose(self, root: Path, thread: str, user: str, wanted: object) -> str:
+    def _choose(self, root: Path, thread: str, user: str, workspace: object) -> str:
         sources = self._settings.workspaces_from
         own = root / user
-        if wanted is None or wanted in sources:
-            source = str(wanted) if wanted else next(iter(sources), None)
+        if workspace is None or workspace in sources:
+            source = str(workspace) if workspace else next(iter(sources), None)
             name = self._name_default(thread, source)
             if NAME.fullmatch(name) is None:
                 raise InvalidInputError(f"{name!r} is no id of a thread")
             if not _is_folder(own / name):
                 _make(own / name, source)
         else:
-            name = str(wanted)
-            is_name = isinstance(wanted, str) and NAME.fullmatch(wanted)
+            name = str(workspace)
+            is_name = isinstance(workspace, str) and NAME.fullmatch(workspace)
             if not is_name or not _is_folder(own / name):
                 folders = sorted(own.iterdir()) if own.is_dir() else []
                 known = [*(each.name for each in folders if NAME.fullmatch(each.name)), *sources]
                 raise InvalidInputError(
-                    f"unknown workspace {wanted!r}; you have: {', '.join(known) or 'none yet'}"
+                    f"unknown workspace {workspace!r}; you have: {', '.join(known) or 'none yet'}"
                 )
         return f"{user}/{name}"
 
@@ -159,5 +159,5 @@ def _clone(source: str, folder: Path) -> None:
             timeout=CLONE_SECONDS,
         )
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        said = to_one_line(str(error.stderr or error), 300)
-        raise InvalidInputError(f"{source} cannot be cloned: {said}") from error
+        reason = to_one_line(str(error.stderr or error), 300)
+        raise InvalidInputError(f"{source} cannot be cloned: {reason}") from error

@@ -131,11 +131,11 @@ def build_input_check(catalog: Catalog, tools: Sequence[ToolSpec], state: type =
     }
     checks = {key: known[key] for key in get_type_hints(build_input_type(state))}
 
-    def check(given: Any) -> dict[str, Any]:
-        if not isinstance(given, dict):
-            raise InvalidInputError(f"a run's input is a mapping, not {given!r}")
-        _check_keys(given, checks, "a run's input")
-        return {key: checks[key](value) for key, value in given.items() if value is not None}
+    def check(run_input: Any) -> dict[str, Any]:
+        if not isinstance(run_input, dict):
+            raise InvalidInputError(f"a run's input is a mapping, not {run_input!r}")
+        _check_keys(run_input, checks, "a run's input")
+        return {key: checks[key](value) for key, value in run_input.items() if value is not None}
 
     return check
 
@@ -144,9 +144,9 @@ def build_settings_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Check:
     """A check of what the host sets in a thread beside its runs."""
     checks = {key: _build_checks(catalog, tools, State)[key] for key in SETTINGS}
 
-    def check(given: Any) -> dict[str, Any]:
-        _check_keys(given, checks, "the settings of a thread")
-        return {key: checks[key](value) for key, value in given.items()}
+    def check(settings: Any) -> dict[str, Any]:
+        _check_keys(settings, checks, "the settings of a thread")
+        return {key: checks[key](value) for key, value in settings.items()}
 
     return check
 
@@ -193,8 +193,8 @@ def check_turn(state: Mapping[str, Any], writes: Mapping[str, Any]) -> None:
         raise InvalidInputError(f"phase {after['phase']!r} without a {key!r} in the state")
 
 
-def _check_keys(given: Iterable[Any], known: Mapping[str, Check], what: str) -> None:
-    if unknown := [key for key in given if key not in known]:
+def _check_keys(keys: Iterable[Any], known: Mapping[str, Check], what: str) -> None:
+    if unknown := [key for key in keys if key not in known]:
         raise InvalidInputError(
             f"unknown key {unknown[0]!r} in {what}; the keys are: {', '.join(known)}"
         )

@@ -53,22 +53,22 @@ class Messages(DeltaChannel[list[AnyMessage]]):
         return new
 
 
-def _keep_messages(given: Any) -> Any:
-    match given:
+def _keep_messages(write: Any) -> Any:
+    match write:
         case Overwrite(value=value) | {"__overwrite__": value}:
             return Overwrite(_keep_messages(value if isinstance(value, list) else []))
-        case list() if all(isinstance(one, BaseMessage) for one in given):
-            return given
+        case list() if all(isinstance(item, BaseMessage) for item in write):
+            return write
         case list():
-            return [one for one in given if _is_message(one)]
+            return [item for item in write if _is_message(item)]
         case _:
-            return given if _is_message(given) else []
+            return write if _is_message(write) else []
 
 
-def _is_message(given: Any) -> bool:
+def _is_message(item: Any) -> bool:
     """Whether LangChain makes a message of it."""
     try:
-        convert_to_messages([given])
+        convert_to_messages([item])
     except (ValueError, TypeError, NotImplementedError, LookupError):
         return False
     return True
@@ -80,9 +80,9 @@ def build_growing_list() -> DeltaChannel[list[Any]]:
 
 
 def _extend(records: Any, writes: Sequence[Any]) -> list[Any]:
-    return [one for part in (records, *writes) if isinstance(part, list) for one in part]
+    return [record for part in (records, *writes) if isinstance(part, list) for record in part]
 
 
 def append(records: Any, more: Any) -> list[Any]:
     """A reducer: both lists in one. Skips what is no list, as ``Messages`` does."""
-    return [one for part in (records, more) if isinstance(part, list) for one in part]
+    return [record for part in (records, more) if isinstance(part, list) for record in part]

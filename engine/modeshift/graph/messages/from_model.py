@@ -138,9 +138,9 @@ def _check_end(answer: AIMessage, *, may_be_empty: bool) -> AIMessage:
         raise ProviderError(BROKE_OFF)
     refusal = answer.additional_kwargs.get("refusal") or _refusal(answer)
     if refusal or _DECLINED.search(reason):
-        said = _with_text(answer, refusal or answer.text or REFUSED)
-        said.response_metadata = {**said.response_metadata, _REFUSAL: True}
-        return said
+        declined = _with_text(answer, refusal or answer.text or REFUSED)
+        declined.response_metadata = {**declined.response_metadata, _REFUSAL: True}
+        return declined
     is_truncated = _TRUNCATED.search(reason) is not None
     calls: list[AnyCall] = [*answer.tool_calls, *answer.invalid_tool_calls]
     if not calls and not answer.text.strip():

@@ -59,8 +59,8 @@ def normalize(message: AIMessage, taken: Collection[str | None] = ()) -> AIMessa
         elif id in seen:
             id = _renumber(id, seen)
         seen.add(id)
-        found = find_unserializable(call["args"])
-        args = {BROKEN: f"its arguments hold {found}"} if found else call["args"]
+        problem = find_unserializable(call["args"])
+        args = {BROKEN: f"its arguments hold {problem}"} if problem else call["args"]
         cleaned = ToolCall(name=_clean_name(call["name"]), args=args, id=id, type="tool_call")
         came.append((call["id"], cleaned))
     calls = [call for _, call in came]

@@ -139,7 +139,7 @@ def mark_as_data(text: str, source: str, call_id: str) -> str:
 
 def remove_marks(text: str) -> str:
     """``text`` without its marks."""
-    return _MARKED.sub(lambda found: found[2], text)
+    return _MARKED.sub(lambda match: match[2], text)
 
 
 def show_result(message: ToolMessage) -> str:

@@ -83,9 +83,9 @@ class BoundModel:
         """Whether it is asked through OpenAI's Responses API."""
         return bool(getattr(self.model, "use_responses_api", False))
 
-    def declare(self, way: Way, told: Sequence[Instruction]) -> Declared:
-        """The model with its tools, for a thread that was ``told`` these instructions."""
-        first = tuple(told[0]["tools"]) if told else self.names
+    def declare(self, way: Way, instructions: Sequence[Instruction]) -> Declared:
+        """The model with its tools, for a thread with these ``instructions``."""
+        first = tuple(instructions[0]["tools"]) if instructions else self.names
         key = way, first if way == "tool_changes" else ()
         if key not in self._declared:
             self._declared[key] = self._declare(way, first)
@@ -103,8 +103,8 @@ class BoundModel:
         if way == "tool_changes":
             declared = defer_tools(declared, first)
             bound = bound.bind(tools=declared)
-        told = json.dumps([self.prompt.text, declared], sort_keys=True, default=str)
-        return bound, sha256(told.encode()).hexdigest()[:16]
+        content = json.dumps([self.prompt.text, declared], sort_keys=True, default=str)
+        return bound, sha256(content.encode()).hexdigest()[:16]
 
 
 async def call_model(
@@ -124,7 +124,7 @@ async def call_model(
     Raises:
         ProviderError: Without the client's own error behind it, which may hold a key.
     """
-    fields = wanted = bound.service.fields
+    fields = initial = bound.service.fields
     unshown = frozenset[str]()
     tries = 1
     while True:
@@ -143,7 +143,8 @@ async def call_model(
             if not listener.has_begun and (less := _leave_out(error, fields, unshown, sent)):
                 fields, unshown = less
                 continue
-            wait = bound.first_wait * tries if (said := read_retry_after(error)) is None else said
+            retry_after = read_retry_after(error)
+            wait = bound.first_wait * tries if retry_after is None else retry_after
             may_help = is_worth_another_try(error) and not listener.has_begun
             if tries == TRIES or not may_help or wait > LONGEST_WAIT:
                 raise provider_error(
@@ -156,7 +157,7 @@ async def call_model(
                 raise ProviderError(
                     f"the model {bound.name!r} answered with a {answer.type} message"
                 )
-            bound.service.learn(wanted, fields, unshown)
+            bound.service.learn(initial, fields, unshown)
             checked = check_answer(answer, listener.chunks, messages, taken)
             return record_prefix(checked, prefix, messages)
 

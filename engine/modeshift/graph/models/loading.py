@@ -142,8 +142,8 @@ def load_model(
     if known is not None and (problems := known.list_problems()):
         raise MissingKeyError(f"the model {name!r} needs {'; and '.join(problems)}")
     try:
-        wanted = merged.get("use_responses_api")
-        arguments = known.get_arguments(model, wanted) if known is not None else {}
+        uses_responses = merged.get("use_responses_api")
+        arguments = known.get_arguments(model, uses_responses) if known is not None else {}
         # Only then it is known which class it is, and how that calls its limits.
         chat_model = init_chat_model(model, model_provider=provider, **arguments)
         checked = check_parameters(name, type(chat_model), parameters or {})
@@ -285,9 +285,9 @@ class Seat:
     @cached_property
     def prompt_size(self) -> int:
         """About how many tokens of each request the prompt, the mode's words and tools take."""
-        told = [self.model.prompt, SystemMessage(self.words)]
+        messages = [self.model.prompt, SystemMessage(self.words)]
         tools = [self.model.tools[name] for name in self.model.names]
-        return count_tokens_approximately(told, tools=tools)
+        return count_tokens_approximately(messages, tools=tools)
 
 
 @dataclass(frozen=True)

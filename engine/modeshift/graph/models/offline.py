@@ -100,7 +100,7 @@ _Build = Callable[[dict[str, str]], Call | None]
 
 
 def _tool(name: str) -> _Build:
-    return lambda given: (name, {k: v for k, v in given.items() if v is not None})
+    return lambda args: (name, {k: v for k, v in args.items() if v is not None})
 
 
 def _write(groups: dict[str, str]) -> Call:
@@ -221,11 +221,11 @@ class OfflineModel(LocalModel):
 
     @override
     def answer(self, messages: Sequence[BaseMessage], tools: frozenset[str]) -> AIMessage:
-        told = (
+        cleaned = (
             message.model_copy(update={"content": remove_instructions(message.text)})
             for message in messages
         )
-        return respond([*told], tools)
+        return respond([*cleaned], tools)
 
     @override
     async def _astream(
@@ -338,8 +338,8 @@ def _summarize(result: ToolMessage) -> str:
 
 def _retell(messages: Sequence[BaseMessage]) -> str:
     """All that this model knows of a summary."""
-    said = [" ".join(each.text.split()) for each in messages if isinstance(each, HumanMessage)]
-    return "\n".join(["The user said:", *(f"- {text[:MAX_RESULT]}" for text in said[-20:])])
+    texts = [" ".join(each.text.split()) for each in messages if isinstance(each, HumanMessage)]
+    return "\n".join(["The user said:", *(f"- {text[:MAX_RESULT]}" for text in texts[-20:])])
 
 
 def _build_message(messages: Sequence[BaseMessage], text: str, calls: Sequence[Call]) -> AIMessage:

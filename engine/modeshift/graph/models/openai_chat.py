@@ -100,9 +100,9 @@ class _Extended(_Base):
             for name, kind in _FIELDS.items()
             if isinstance(value := source.get(name), kind) and value
         }
-        if details := [one for one in kept.pop("reasoning_details", ()) if isinstance(one, dict)]:
+        if parts := [item for item in kept.pop("reasoning_details", ()) if isinstance(item, dict)]:
             # LangChain would join those with the same index, whatever they are.
-            kept["reasoning_details"] = [{"part": one} for one in details] if is_part else details
+            kept["reasoning_details"] = [{"part": item} for item in parts] if is_part else parts
         calls = source.get("tool_calls") or ()
         if extra := {
             id: call[_EXTRA] for call in calls if call.get(_EXTRA) and (id := call.get("id"))

@@ -167,8 +167,8 @@ def _classify(error: Exception) -> type[ModelError] | None:
     By the HTTP status, or the one that some services put in the error of a whole answer.
     """
     response = getattr(error, "response", None)
-    found = (getattr(one, "status_code", None) for one in (error, response))
-    status = next(filter(None, found), None) or getattr(error, "code", None)
+    statuses = (getattr(source, "status_code", None) for source in (error, response))
+    status = next(filter(None, statuses), None) or getattr(error, "code", None)
     return _UNCLASSIFIED.get(type(error).__name__) or _UNCLASSIFIED.get(str(status))
 
 
@@ -180,10 +180,10 @@ def read_refused_call(error: Exception) -> AIMessage | None:
     body = getattr(error, "body", None)
     if not isinstance(body, dict) or body.get("code") != _REFUSED_CALL:
         return None
-    said = str(body.get("failed_generation") or body.get("message") or "")
-    name = _CALLED.search(said)
+    text = str(body.get("failed_generation") or body.get("message") or "")
+    name = _CALLED.search(text)
     call = ToolCall(name=name[1] if name else "unknown", args={}, id=None)
-    return AIMessage("", tool_calls=[mark_broken(call, explain_bad_json(said))])
+    return AIMessage("", tool_calls=[mark_broken(call, explain_bad_json(text))])
 
 
 _CALLED = re.compile(r'(?:function=|"name":\s*")([\w-]+)')
@@ -210,7 +210,7 @@ def provider_error(error: Exception, model: str, tries: int, *, has_begun: bool)
     for cause in _causes(error):
         if isinstance(cause, ModeshiftError):
             return ProviderError(str(cause))
-    said = to_one_line(mask_secrets(_said(error)[:MAX_READ], find_secrets()), MAX_DETAIL)
+    detail = to_one_line(mask_secrets(_said(error)[:MAX_READ], find_secrets()), MAX_DETAIL)
     advice = _advice(error, model, has_begun=has_begun)
     times = f" (tried {tries} times)" if tries > 1 else ""
     kind = ProviderError
@@ -218,7 +218,7 @@ def provider_error(error: Exception, model: str, tries: int, *, has_begun: bool)
         kind = TooLongError
     elif _find_kind(error) in (ModelAuthenticationError, ModelPermissionDeniedError):
         kind = RefusedKeyError
-    return kind(f"the model {model!r} did not answer{times}: {advice}{said}")
+    return kind(f"the model {model!r} did not answer{times}: {advice}{detail}")
 
 
 def _advice(error: Exception, model: str, *, has_begun: bool) -> str:

@@ -211,7 +211,7 @@ def check_parameters(
         if own not in BaseChatModel.model_fields
         for name in (own, field.alias or own)
     }
-    allowed = [one for one in sorted(known) if not _refuse(one) and (is_trusted or one in HARMLESS)]
+    allowed = [key for key in sorted(known) if not _refuse(key) and (is_trusted or key in HARMLESS)]
     for parameter in parameters:
         if reason := _refuse(parameter):
             raise ConfigurationError(f"no parameter may set {parameter!r}: {reason}")

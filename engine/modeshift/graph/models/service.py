@@ -33,8 +33,8 @@ TOOL_CHANGES_BETA = "mid-conversation-tool-changes-2026-07-01"
 _DATE = re.compile(r"-20\d{6}$")
 
 
-def choose_way(model: BaseChatModel, wanted: str = "auto") -> Way:
-    """The way for ``model``; ``wanted`` is the setting ``MODE_CHANGES``.
+def choose_way(model: BaseChatModel, setting: str = "auto") -> Way:
+    """The way for ``model``; ``setting`` is ``MODE_CHANGES``.
 
     It is for models of which nothing is known: without it, they get ``rewrite``, which all take.
     What the model's client cannot put into a request is not chosen.
@@ -48,7 +48,7 @@ def choose_way(model: BaseChatModel, wanted: str = "auto") -> Way:
         is_known = bool(getattr(model, "use_responses_api", False))
     else:
         return "rewrite"
-    if wanted != best and not (wanted == "auto" and is_known):
+    if setting != best and not (setting == "auto" and is_known):
         return "rewrite"
     if best == "tool_changes":
         # Otherwise the client raises ValueError for a system message that is not the first.
@@ -248,16 +248,16 @@ class Service:
         """The messages whose images are not sent: with them it refused a request."""
         self._name = name
 
-    def learn(self, wanted: OptionalFields, sent: OptionalFields, unshown: frozenset[str]) -> None:
+    def learn(self, initial: OptionalFields, sent: OptionalFields, unshown: frozenset[str]) -> None:
         """Send no more from now on than was ``sent`` in a request that was answered.
 
-        ``wanted`` is what it was sent with at first. That no thinking was sent is for its history
+        ``initial`` is what it was sent with at first. That no thinking was sent is for its history
         alone, which was edited. ``unshown``: the ids of messages whose images were left out.
         """
         new = []
-        if sent.thinking != "none" and sent != wanted:
+        if sent.thinking != "none" and sent != initial:
             self.fields = sent
-            new = [text for name, text in _TOLD if getattr(wanted, name) != getattr(sent, name)]
+            new = [text for name, text in _TOLD if getattr(initial, name) != getattr(sent, name)]
         if not unshown <= self.unshown:
             new.append("images")
             self.unshown |= unshown

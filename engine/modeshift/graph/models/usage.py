@@ -66,28 +66,28 @@ def find_window(model: BaseChatModel) -> int | None:
 
 def count_answer(answer: AIMessage, model: str, window: int | None) -> Usage:
     """The update for one answer of ``model``, the name that the user wrote."""
-    given = answer.usage_metadata
-    counts = (given["input_tokens"], given["output_tokens"]) if given is not None else (0, 0)
+    usage = answer.usage_metadata
+    counts = (usage["input_tokens"], usage["output_tokens"]) if usage is not None else (0, 0)
     # LangChain makes zeros of missing numbers, and takes whatever a server calls one.
-    if given is None or not all(isinstance(one, int) for one in counts) or counts[0] <= 0:
+    if usage is None or not all(isinstance(count, int) for count in counts) or counts[0] <= 0:
         taken = Tokens({**NO_TOKENS, "unknown": 1})
         used = None
     else:
         details = {
             # OpenAI's service tiers are put before these names.
             key.removeprefix("priority_").removeprefix("flex_"): value
-            for key, value in given.get("input_token_details", {}).items()
+            for key, value in usage.get("input_token_details", {}).items()
             if isinstance(value, int)
         }
         taken = Tokens(
             answers=1,
             unknown=0,
-            input=given["input_tokens"],
-            output=given["output_tokens"],
+            input=usage["input_tokens"],
+            output=usage["output_tokens"],
             cache_read=details.get("cache_read", 0),
             cache_write=sum(details.get(key, 0) for key in _WRITES),
         )
-        used = given["input_tokens"] + given["output_tokens"]
+        used = usage["input_tokens"] + usage["output_tokens"]
     fill = Fill(model=model, used=used, window=window)
     return Usage(thread={model: taken}, turn={model: taken}, last=fill)
 
@@ -132,13 +132,13 @@ def find_listed_cost(name: str, taken: Tokens, cache_ttl: CacheTTL) -> Decimal |
 
     Nor is it where long requests have another price, and one of them may have been so long.
     """
-    found = _look_up(name, taken, cache_ttl)
-    if found is None or None in (found.model_price.input_mtok, found.model_price.output_mtok):
+    quote = _look_up(name, taken, cache_ttl)
+    if quote is None or None in (quote.model_price.input_mtok, quote.model_price.output_mtok):
         return None
-    tiers = [getattr(price, "tiers", ()) for price in vars(found.model_price).values()]
+    tiers = [getattr(price, "tiers", ()) for price in vars(quote.model_price).values()]
     shortest = min((tier.start for parts in tiers for tier in parts), default=taken["input"])
-    longest = min(taken["input"], found.model.context_window or taken["input"])
-    return found.total_price if longest <= shortest else None
+    longest = min(taken["input"], quote.model.context_window or taken["input"])
+    return quote.total_price if longest <= shortest else None
 
 
 def _look_up(name: str, taken: Tokens, cache_ttl: CacheTTL = "5m") -> "PriceCalculation | None":

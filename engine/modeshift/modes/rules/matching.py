@@ -119,9 +119,9 @@ def name_server_tool(server: str, tool: str) -> str:
     return f"{PREFIX}{part}__{_shorten(tool, MAX_NAME - len(PREFIX) - len(part) - 2, tool)}"
 
 
-def _shorten(text: str, limit: int, wanted: str) -> str:
-    """``wanted`` in characters that are taken; with a digest of ``text`` if it is not that."""
-    plain = _TAKEN.sub("-", wanted)
+def _shorten(text: str, limit: int, name: str) -> str:
+    """``name`` in characters that are taken; with a digest of ``text`` if it is not that."""
+    plain = _TAKEN.sub("-", name)
     if plain == text and len(plain) <= limit:
         return plain
     digest = sha256(text.encode()).hexdigest()[:8]
@@ -191,8 +191,8 @@ class Subject:
         """The commands that a ``deny`` or ``ask`` is compared with, by path and by name."""
         assert self._tool.command is not None
         line = self._args[self._tool.command]
-        found = mentioned_commands(line) if self._words is None else [self._words]
-        return [*found, *((words[0].rpartition("/")[2], *words[1:]) for words in found)]
+        commands = mentioned_commands(line) if self._words is None else [self._words]
+        return [*commands, *((words[0].rpartition("/")[2], *words[1:]) for words in commands)]
 
     @cached_property
     def _others(self) -> dict[str, Any]:
@@ -270,11 +270,11 @@ class Subject:
 
 
 def _words_match(pattern: str, words: tuple[str, ...]) -> bool:
-    wanted = pattern.split()
-    if wanted[-1] == EVERY:
-        wanted.pop()
-        words = words[: len(wanted)]
-    return len(wanted) == len(words) and all(map(word_matches, wanted, words))
+    expected = pattern.split()
+    if expected[-1] == EVERY:
+        expected.pop()
+        words = words[: len(expected)]
+    return len(expected) == len(words) and all(map(word_matches, expected, words))
 
 
 def _split_pattern(pattern: str) -> list[str]:

@@ -152,8 +152,8 @@ def url_may_match(pattern: str, url: Url) -> Literal["yes", "no", "maybe"]:
     base = parse_url(pattern.removesuffix("*"))
     if url.host != base.host:
         return "no"
-    wanted, path = _fold(base.path), _fold(url.path)
-    is_below = path.startswith(wanted) if pattern.endswith("*") else path == wanted
+    base_path, path = _fold(base.path), _fold(url.path)
+    is_below = path.startswith(base_path) if pattern.endswith("*") else path == base_path
     if is_below and url.origin == base.origin:
         return "yes"
     return "maybe" if is_below or _UNSURE.search(url.path) else "no"

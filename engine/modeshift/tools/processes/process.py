@@ -183,8 +183,8 @@ async def run(program: Program, seconds: int, limits: Limits, emit: Callable[[st
             try:
                 process = await start(program, stdin=DEVNULL, stdout=writing, stderr=writing)
             except (OSError, ValueError) as error:
-                told = f"{program.command[-1]!r} cannot be started: {error}"
-                raise ToolFailedError(told) from error
+                problem = f"{program.command[-1]!r} cannot be started: {error}"
+                raise ToolFailedError(problem) from error
             finally:
                 ours.close()
             exit_code, how = await _wait(process, seconds, limits)
@@ -221,12 +221,12 @@ async def _wait(process: Process, seconds: int, limits: Limits) -> tuple[int | N
     ending = asyncio.create_task(process.wait())
     limit = asyncio.create_task(_exceeded_limit(process.pid, limits))
     try:
-        done, _ = await asyncio.wait(
+        ended, _ = await asyncio.wait(
             {ending, limit}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
         )
-        if ending in done:
+        if ending in ended:
             return process.returncode, f"[exit code {process.returncode}]"
-        if limit in done:
+        if limit in ended:
             return None, f"[ended: {limit.result()}]"
         return None, f"[ended after {seconds} s; give a longer timeout, or a command that ends]"
     finally:

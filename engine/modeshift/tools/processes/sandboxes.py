@@ -120,15 +120,15 @@ class Commands:
 
 def find_sandbox(options: SandboxOptions | None = None) -> Sandbox | NoSandbox:
     """The sandbox to use on this machine: the first part that gives one. Blocks."""
-    found: Sandbox | NoSandbox = NoSandbox()
+    sandbox: Sandbox | NoSandbox = NoSandbox()
     for entry in list_parts(SANDBOXES):
         try:
-            found = load_part(entry)(options or SandboxOptions())
+            sandbox = load_part(entry)(options or SandboxOptions())
         except ConfigurationError as error:
-            found = NoSandbox(str(error))
-        if not isinstance(found, NoSandbox):
+            sandbox = NoSandbox(str(error))
+        if not isinstance(sandbox, NoSandbox):
             break
-    return found
+    return sandbox
 
 
 async def run_command(
@@ -145,8 +145,8 @@ async def run_command(
     In the background: at once what to read its output with. Raises ``ToolFailedError`` where it
     cannot run so.
     """
-    here, command = calling.get(), Command(line, folder, min(max(seconds, 1), MAX_SECONDS))
-    turn = here.commands
+    current, command = calling.get(), Command(line, folder, min(max(seconds, 1), MAX_SECONDS))
+    turn = current.commands
     if commands.sandbox and turn and (running := turn.name_running()):
         raise ToolFailedError(
             f"one command runs at a time in the sandbox, and {running} is still running; "
@@ -155,20 +155,20 @@ async def run_command(
 
     async def run(calling: Calling) -> str:
         ended = await commands.run(workspace, command, calling)
-        here.ran.append(Ran(line, folder, None if in_background else ended.exit_code))
+        current.ran.append(Ran(line, folder, None if in_background else ended.exit_code))
         return ended.text
 
     if in_background:
-        if turn is None or here.is_read_only:
+        if turn is None or current.is_read_only:
             why = "it runs unasked" if turn else "this conversation has no thread"
             raise ToolFailedError(f"{line!r} cannot run in the background, as {why}")
-        here.ran.append(Ran(line, folder, None, goes_on=True))
-        id = turn.start(line, here.call_id, lambda emit: run(replace(here, emit=emit)))
+        current.ran.append(Ran(line, folder, None, goes_on=True))
+        id = turn.start(line, current.call_id, lambda emit: run(replace(current, emit=emit)))
         return f"Started in the background; read its output with read_output, id={id!r}."
-    text = await run(here)
-    if turn is None or here.is_read_only:
+    text = await run(current)
+    if turn is None or current.is_read_only:
         return shorten(text)
-    return turn.shorten(line, here.call_id, text)
+    return turn.shorten(line, current.call_id, text)
 
 
 async def read_command(id: str, start: int | None = None, wait: int = 0) -> str:

@@ -54,7 +54,7 @@ def list_folder(
     workspace: Workspace, path: str, depth: int | None = None, glob: str | None = None
 ) -> str:
     """What is in a folder that ``.gitignore`` does not name; with a glob at every depth."""
-    wanted = EVERY_FILE if glob is None else Glob.of(glob)
+    pattern = EVERY_FILE if glob is None else Glob.of(glob)
     start = 0 if path == "." else len(path) + 1
     with workspace.open_for_search(path) as (target, is_folder):
         if not is_folder:
@@ -65,7 +65,7 @@ def list_folder(
             is_left_out=_left_out(workspace, path, target),
             seconds=LIST_SECONDS,
         )
-        matching = (name for name in entries if wanted.matches(name[start:].rstrip("/")))
+        matching = (name for name in entries if pattern.matches(name[start:].rstrip("/")))
         nothing = f"{path} is empty." if glob is None else f"Nothing in {path!r} is {glob!r}."
         return "\n".join(_bounded(matching)) or nothing
 
@@ -79,8 +79,8 @@ def search(
     not name.
     """
     prefix = "" if path == "." else f"{path}/"
-    wanted = EVERY_FILE if glob is None else Glob.of(glob)
-    query = Query(regex, MAX_MATCHES + 1, wanted, context)
+    pattern = EVERY_FILE if glob is None else Glob.of(glob)
+    query = Query(regex, MAX_MATCHES + 1, pattern, context)
     with workspace.open_for_search(path) as (target, is_folder):
         if is_folder:
             matches = search_folder(
@@ -168,9 +168,9 @@ class Edited(TypedDict, total=False):
 
 def write_text(workspace: Workspace, path: str, text: str) -> tuple[str, Edited]:
     """Create a file, or replace the whole of one; what the model is told, and the artifact."""
-    done = workspace.write(path, text)
-    told = f"{'Created' if done.is_new else 'Replaced'} {path} ({len(text)} characters)."
-    return told, _kept(path, done)
+    written = workspace.write(path, text)
+    message = f"{'Created' if written.is_new else 'Replaced'} {path} ({len(text)} characters)."
+    return message, _kept(path, written)
 
 
 def replace_text(
@@ -185,9 +185,9 @@ def replace_text(
     return f"Edited {path}: {len(places)} place{many}.", Edited(line=line)
 
 
-def _kept(path: str, done: Written) -> Edited:
-    text = done.replaced
-    if done.is_new:
+def _kept(path: str, written: Written) -> Edited:
+    text = written.replaced
+    if written.is_new:
         return Edited(replaced=None)
     if text is None or len(text) > MAX_KEPT or not is_utf8(text) or is_secret(path):
         return Edited()

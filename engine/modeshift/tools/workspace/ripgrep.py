@@ -153,12 +153,12 @@ def can_confine() -> bool:
 def find_version() -> str:
     """The program's name and version; empty where it cannot be run. Blocks."""
     try:
-        done = subprocess.run(  # noqa: S603  # our own command
+        completed = subprocess.run(  # noqa: S603  # our own command
             [str(program()), "--version"], capture_output=True, check=True, env={}, timeout=SECONDS
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout.decode("utf-8", "replace").partition("\n")[0]
+    return completed.stdout.decode("utf-8", "replace").partition("\n")[0]
 
 
 def program() -> Path:

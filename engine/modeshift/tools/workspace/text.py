@@ -280,9 +280,9 @@ def find_places(path: str, text: str, edits: Sequence[Replacement]) -> list[Plac
         for starts, length, new, number in pieces
         for start in starts
     )
-    for one, other in pairwise(places):
-        if other.start < one.end:
-            first, second = sorted((one.number, other.number))
+    for place, other in pairwise(places):
+        if other.start < place.end:
+            first, second = sorted((place.number, other.number))
             raise ToolFailedError(
                 f"edits {first} and {second} both change line {_line(text, other.start)} of "
                 f"{path}, as it is before any of them; make them one edit"
@@ -345,11 +345,11 @@ def _show_nearest(text: str, old: str) -> Iterator[str]:
     Its longest line is looked for; of the lines that share the most words with it those are
     compared letter by letter, which takes longer.
     """
-    wanted = [line.strip()[:MAX_WIDTH] for line in old.splitlines()]
-    longest = max(wanted, key=len, default="")
+    old_lines = [line.strip()[:MAX_WIDTH] for line in old.splitlines()]
+    longest = max(old_lines, key=len, default="")
     if not longest:
         return
-    at, words = wanted.index(longest), set(_WORDS.findall(longest))
+    at, words = old_lines.index(longest), set(_WORDS.findall(longest))
     lines = text.split("\n", MAX_LINES)[:MAX_LINES]
     matcher = SequenceMatcher(None, "", longest, autojunk=False)
 
@@ -358,8 +358,8 @@ def _show_nearest(text: str, old: str) -> Iterator[str]:
 
     def compare(number: int) -> tuple[float, int, int]:
         matcher.set_seq1(lines[number].strip()[:MAX_WIDTH])
-        around = lines[max(number - at, 0) : number - at + len(wanted)][:MAX_NAMED]
-        same = sum(line.strip() == other for line, other in zip(around, wanted, strict=False))
+        around = lines[max(number - at, 0) : number - at + len(old_lines)][:MAX_NAMED]
+        same = sum(line.strip() == other for line, other in zip(around, old_lines, strict=False))
         is_like = matcher.quick_ratio() >= MIN_LIKENESS
         return matcher.ratio() if is_like else 0, same, -number
 
@@ -367,7 +367,7 @@ def _show_nearest(text: str, old: str) -> Iterator[str]:
     likeness, _, best = max(map(compare, candidates), default=(0, 0, 0))
     if likeness >= MIN_LIKENESS:
         first = max(-best - min(at, MAX_NAMED - 1), 0)
-        nearest = lines[first : first + min(len(wanted), MAX_NAMED)]
+        nearest = lines[first : first + min(len(old_lines), MAX_NAMED)]
         for number, line in enumerate(nearest, first + 1):
             text = show(line.rstrip("\r"))[:MAX_QUOTED]
             yield f"{number}\t{text}"

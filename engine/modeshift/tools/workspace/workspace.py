@@ -177,10 +177,10 @@ class Workspace:
         """
         _check_path(path, path)
         root = f"{self.root}/"
-        found = find_real_path(path if path.startswith("/") else f"{root}{path}")
-        if found is None or not f"{found}/".startswith(root):
+        real = find_real_path(path if path.startswith("/") else f"{root}{path}")
+        if real is None or not f"{real}/".startswith(root):
             return None  # it is not there, say
-        return self.ignored.check(_check_path(path, found[len(root) :] or "."), InvalidCallError)
+        return self.ignored.check(_check_path(path, real[len(root) :] or "."), InvalidCallError)
 
     def read(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> str:
         """The whole text of a regular file; raises ``ToolFailedError``."""
@@ -327,8 +327,8 @@ class Workspace:
         """By whatever name: a hard link is the same file."""
         for locked in self._locked:
             with suppress(OSError):  # one of them is not there
-                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                if os.path.samestat(found, locked.stat()):
+                opened = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                if os.path.samestat(opened, locked.stat()):
                     raise ToolFailedError(f"{path!r} is the agent's own; it is not opened here")
 
     def _list(self, names: Sequence[str], is_left_out: Callable[[str], bool]) -> list[str]:
@@ -343,12 +343,12 @@ class Workspace:
 
 
 @contextmanager
-def _failing(path: str, done: str) -> Iterator[None]:
+def _failing(path: str, action: str) -> Iterator[None]:
     try:
         yield
     except (UnicodeEncodeError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise ToolFailedError(f"{path!r} cannot be {done}: {why}") from error
+        raise ToolFailedError(f"{path!r} cannot be {action}: {why}") from error
 
 
 def _check_path(path: str, where: str) -> str:
