@@ -26,10 +26,10 @@ function askForToken() {
 }
 
 async function request(method, path, body, { signal, headers } = {}) {
-  const token = sessionStorage.getItem(KEY), given = { ...headers };
-  if (body !== undefined) given["content-type"] = "application/json";
-  if (token) given.authorization = `Bearer ${token}`;
-  const answer = await fetch(path, { method, signal, headers: given, body: JSON.stringify(body) }).catch((error) => {
+  const token = sessionStorage.getItem(KEY), sent = { ...headers };
+  if (body !== undefined) sent["content-type"] = "application/json";
+  if (token) sent.authorization = `Bearer ${token}`;
+  const answer = await fetch(path, { method, signal, headers: sent, body: JSON.stringify(body) }).catch((error) => {
     throw signal?.aborted ? error : new Unreachable("the server does not answer");
   });
   if (answer.status === 401) {

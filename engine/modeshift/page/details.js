@@ -12,7 +12,7 @@ export class Details {
     Object.assign(this, { modes, thread });
     this.machine = new Machine(modes, chart);
     this.limit = h("select", { "aria-label": "Limit", onchange: () => onset({ limit: this.limit.value || null }) },
-      h("option", { value: "" }, "no limit"), [...modes.values()].map((one) => h("option", { value: one.slug }, `at most ${one.name}`)));
+      h("option", { value: "" }, "no limit"), [...modes.values()].map((mode) => h("option", { value: mode.slug }, `at most ${mode.name}`)));
     this.parts = Object.fromEntries(["Todo", "Workspace", "Files", "History", "Notices"].map((name) => [name, h("div", {})]));
     root.append(section("State", this.machine.node, h("label", { class: "field" }, "Limit ", this.limit)),
       ...Object.entries(this.parts).map(([name, node]) => section(name, node)));
@@ -22,18 +22,18 @@ export class Details {
     const { values } = this.thread;
     this.machine.draw(settings.mode, this.thread.interrupt ? "reviewing" : this.thread.isRunning ? values.phase ?? "thinking" : "idle", values.mode_changes ?? [], values.facts);
     this.limit.value = settings.limit ?? "";
-    this.put("Todo", values.todos ?? [], (todos) => h("ul", { class: "todos" }, todos.map((one) => {
-      const [mark, word] = TODO[one.status] ?? TODO.pending;
-      return h("li", { class: one.status }, h("span", { "aria-hidden": "true" }, mark), h("span", { class: "unseen" }, `${word}: `), " ", h("bdi", {}, one.content));
+    this.put("Todo", values.todos ?? [], (todos) => h("ul", { class: "todos" }, todos.map((todo) => {
+      const [mark, word] = TODO[todo.status] ?? TODO.pending;
+      return h("li", { class: todo.status }, h("span", { "aria-hidden": "true" }, mark), h("span", { class: "unseen" }, `${word}: `), " ", h("bdi", {}, todo.content));
     })));
     this.put("Workspace", values.workspace ? [values.workspace] : [], (names) => h("bdi", {}, names[0]));
     const changes = values.mode_changes ?? [];
-    const files = [...new Set([...changes.flatMap((one) => one.written ?? []), ...(values.written ?? [])])];
+    const files = [...new Set([...changes.flatMap((change) => change.written ?? []), ...(values.written ?? [])])];
     this.put("Files", files, (names) => h("div", { class: "files" }, names.map((name) => this.file(name))));
-    this.put("History", changes, (list) => h("ol", { class: "history" }, list.map((one) => h("li", {},
-      h("b", {}, this.name(one.source), " → ", this.name(one.target)), h("small", {}, ` ${WHO[one.decided_by] ?? one.decided_by}${one.how ? ` (${one.how})` : ""}, ${new Date(one.when).toLocaleTimeString()}`),
-      one.decided_by === "host" ? null : h("p", {}, one.reason)))));
-    this.put("Notices", values.notices ?? [], (list) => h("ul", {}, list.map((one) => h("li", {}, one))));
+    this.put("History", changes, (list) => h("ol", { class: "history" }, list.map((change) => h("li", {},
+      h("b", {}, this.name(change.source), " → ", this.name(change.target)), h("small", {}, ` ${WHO[change.decided_by] ?? change.decided_by}${change.how ? ` (${change.how})` : ""}, ${new Date(change.when).toLocaleTimeString()}`),
+      change.decided_by === "host" ? null : h("p", {}, change.reason)))));
+    this.put("Notices", values.notices ?? [], (list) => h("ul", {}, list.map((notice) => h("li", {}, notice))));
   }
 
   // The diff is asked for when it is opened: it is of the file as it is then.
@@ -42,8 +42,8 @@ export class Details {
     const node = h("details", {}, h("summary", {}, h("bdi", {}, name)), place);
     node.addEventListener("toggle", async () => {
       if (!node.open) return;
-      const found = await attempt(() => call("GET", `/threads/${this.thread.id}/files`));
-      const change = found?.find((one) => one.path === name);
+      const changes = await attempt(() => call("GET", `/threads/${this.thread.id}/files`));
+      const change = changes?.find((file) => file.path === name);
       place.replaceChildren(change ? changeView(change, "Diff since the thread began") : "");
     });
     return node;

@@ -9,15 +9,15 @@ export function changeView({ path, before, after, lines, problem }, name = "Diff
   const removed = lines.filter(([sign]) => sign === "-").length;
   const counts = h("span", {}, h("b", { class: "plus" }, `+${added}`), " ", h("b", { class: "minus" }, `-${removed}`));
   const body = h("div", { class: "diff", tabindex: 0, role: "region", "aria-label": `${name} of ${path}` });
-  const whole = button("Whole file", () => show(whole.textContent === "Whole file"), { class: "quiet" });
+  const toggle = button("Whole file", () => show(toggle.textContent === "Whole file"), { class: "quiet" });
   function show(isWhole) {
-    whole.textContent = isWhole ? "Changes only" : "Whole file";
+    toggle.textContent = isWhole ? "Changes only" : "Whole file";
     body.replaceChildren(...(isWhole ? wholeFile(after) : drawLines(lines)));
   }
   show(lines.length === 0);
   return h("div", { class: "change" },
     h("div", { class: "row bar" }, h("bdi", { class: "path" }, path), before === null ? h("span", { class: "tag" }, "new file") : null,
-      lines.length ? counts : null, lines.length && after !== undefined ? whole : null),
+      lines.length ? counts : null, lines.length && after !== undefined ? toggle : null),
     problem ? h("p", { class: "warning" }, problem) : null,
     !lines.length && !problem && before === after ? h("p", { class: "faint" }, "The text stays as it is.") : null,
     body);

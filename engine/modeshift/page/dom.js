@@ -6,8 +6,8 @@ const LINKS = /^(https?:|mailto:|#|\/(?!\/))/i;
 
 // The text with characters written out that do not show, or that hide others.
 export function readable(text) {
-  return String(text).replaceAll("\r\n", "\n").replace(UNSEEN, (found) =>
-    Array.from(found, (c) => "\\u" + c.codePointAt(0).toString(16).padStart(4, "0")).join(""));
+  return String(text).replaceAll("\r\n", "\n").replace(UNSEEN, (match) =>
+    Array.from(match, (c) => "\\u" + c.codePointAt(0).toString(16).padStart(4, "0")).join(""));
 }
 
 function fill(node, properties, children) {
@@ -19,8 +19,8 @@ function fill(node, properties, children) {
     else if (value === true) node.setAttribute(name, "");
     else if (value !== false && value != null) node.setAttribute(name, readable(value));
   }
-  node.append(...children.flat(Infinity).filter((one) => one != null && one !== false)
-    .map((one) => (one instanceof Node ? one : document.createTextNode(readable(one)))));
+  node.append(...children.flat(Infinity).filter((child) => child != null && child !== false)
+    .map((child) => (child instanceof Node ? child : document.createTextNode(readable(child)))));
   return node;
 }
 

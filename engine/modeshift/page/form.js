@@ -21,12 +21,12 @@ export function argumentsForm(schema, args) {
 
 function resolve(schema, defs) {
   if (schema.$ref) return resolve(defs[schema.$ref.split("/").at(-1)] ?? {}, defs);
-  const some = schema.anyOf?.filter((one) => one.type !== "null");
+  const some = schema.anyOf?.filter((option) => option.type !== "null");
   return some?.length === 1 ? { ...schema, ...resolve(some[0], defs), isOptional: true } : schema;
 }
 
-function makeField(given, value, defs) {
-  const schema = resolve(given, defs);
+function makeField(declared, value, defs) {
+  const schema = resolve(declared, defs);
   if (schema.enum) return choiceField(schema, value);
   if (schema.type === "boolean") return checkField(value);
   if (schema.type === "integer" || schema.type === "number") return numberField(value);
@@ -50,7 +50,7 @@ function jsonField(value, rows) {
 
 function choiceField(schema, value) {
   const none = schema.isOptional ? h("option", { value: "" }, "(none)") : null;
-  const node = h("select", {}, none, schema.enum.map((one) => h("option", { selected: one === value }, one)));
+  const node = h("select", {}, none, schema.enum.map((option) => h("option", { selected: option === value }, option)));
   return { node, read: () => schema.enum[node.selectedIndex - (none ? 1 : 0)] };
 }
 
@@ -67,16 +67,16 @@ function numberField(value) {
 // With what is given beside the schema: nothing of a call is left out.
 function objectField(schema, values, defs) {
   const others = Object.keys(values).map((name) => [name, {}]);
-  const fields = Object.entries({ ...Object.fromEntries(others), ...schema.properties }).map(([name, one]) => {
-    const field = makeField(one, values[name], defs), id = `field-${++count}`;
+  const fields = Object.entries({ ...Object.fromEntries(others), ...schema.properties }).map(([name, property]) => {
+    const field = makeField(property, values[name], defs), id = `field-${++count}`;
     const isOne = field.node.matches("input, textarea, select");
     if (isOne) field.node.id = id;
     const label = h(isOne ? "label" : "div", { class: "label", for: isOne ? id : null }, name);
-    const about = one.description ? h("p", { class: "faint" }, one.description) : null;
+    const about = property.description ? h("p", { class: "faint" }, property.description) : null;
     return { name, read: field.read, row: h("div", { class: "field" }, label, about, field.node) };
   });
-  const read = () => Object.fromEntries(fields.map((one) => [one.name, one.read()]).filter(([, value]) => value !== undefined));
-  return { node: h("div", { class: "inner" }, fields.map((one) => one.row)), read };
+  const read = () => Object.fromEntries(fields.map((field) => [field.name, field.read()]).filter(([, value]) => value !== undefined));
+  return { node: h("div", { class: "inner" }, fields.map((field) => field.row)), read };
 }
 
 function listField(schema, values, defs) {
@@ -93,5 +93,5 @@ function listField(schema, values, defs) {
   };
   (values ?? []).forEach(add);
   const node = h("div", {}, list, button("Add", () => add(undefined), { class: "quiet" }));
-  return { node, read: () => (items.size || values != null ? [...items].map((one) => one.read()) : undefined) };
+  return { node, read: () => (items.size || values != null ? [...items].map((item) => item.read()) : undefined) };
 }

@@ -28,14 +28,14 @@ export class Header {
     if (!mode && this.mode.value !== settings.mode) this.mode.append(modeOption({ slug: settings.mode, name: settings.mode }));
     this.mode.value = settings.mode;
     this.approvals.value = settings.approvals;
-    this.badge.dataset.rights = ["command", "edit"].find((group) => mode?.groups.some((one) => one.group === group)) ?? "read";
+    this.badge.dataset.rights = ["command", "edit"].find((group) => mode?.groups.some((grant) => grant.group === group)) ?? "read";
     this.note.textContent = [
       settings.is_pending && (this.thread.isRunning || this.thread.interrupt) ? "from the next step on" : "",
       settings.limit ? `at most ${this.modes.get(settings.limit)?.name ?? settings.limit}` : "",
       mode?.problem ?? "",
     ].filter(Boolean).join(" · ");
     const last = values.usage?.last, taken = Object.values(values.usage?.thread ?? {});
-    const total = taken.reduce((sum, one) => sum + one.input + one.output, 0);
+    const total = taken.reduce((sum, tokens) => sum + tokens.input + tokens.output, 0);
     this.usage.textContent = `${last?.model ?? mode?.model ?? ""}${total ? ` · ${total.toLocaleString("en")} tokens` : ""}`;
     this.fill.hidden = !(last?.used && last?.window);
     if (!this.fill.hidden) {

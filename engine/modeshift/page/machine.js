@@ -5,34 +5,34 @@ const [WIDTH, HEIGHT, HALF, MOST] = [300, 200, 11, 12]; // HALF of a box's heigh
 
 export class Machine {
   constructor(modes, { ways, limited }) {
-    const asked = ways.filter((one) => one.way === "ask_for");
+    const asked = ways.filter((way) => way.way === "ask_for");
     Object.assign(this, { modes, asked, limited: new Set(limited) });
     const slugs = [...modes.keys()], at = layOut(slugs, modes);
     this.boxes = new Map(slugs.map((slug) => [slug, drawMode(modes.get(slug), at.get(slug))]));
-    this.edges = asked.filter((one) => at.has(one.source) && at.has(one.target)).map((one) => {
-      const title = svg("title", {}, `${one.source} to ${one.target}: ${one.when || (one.is_free ? "nobody is asked" : "a person says yes")}`);
-      const path = svg("path", { d: drawPath(at.get(one.source), at.get(one.target)), "marker-end": "url(#arrow)", class: one.when ? "guarded" : "" }, title);
-      return { ...one, path };
+    this.edges = asked.filter((way) => at.has(way.source) && at.has(way.target)).map((way) => {
+      const title = svg("title", {}, `${way.source} to ${way.target}: ${way.when || (way.is_free ? "nobody is asked" : "a person says yes")}`);
+      const path = svg("path", { d: drawPath(at.get(way.source), at.get(way.target)), "marker-end": "url(#arrow)", class: way.when ? "guarded" : "" }, title);
+      return { ...way, path };
     });
     this.open = h("ul", { class: "ways", "aria-label": "Open from here" });
     this.now = h("p", { class: "phase lit" });
     const arrow = svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 5, markerHeight: 5, orient: "auto" }, svg("path", { d: "M0 0 8 4 0 8z" }));
     const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": "Modes, and the edges between them" },
-      svg("defs", {}, arrow), this.edges.map((one) => one.path), [...this.boxes.values()]);
+      svg("defs", {}, arrow), this.edges.map((edge) => edge.path), [...this.boxes.values()]);
     this.node = h("div", { class: "machine" }, slugs.length > MOST ? null : picture, this.open, h("p", {}, "Phase: ", this.now));
   }
 
   draw(mode, phase, changes, facts = {}) {
-    const visited = new Set(changes.flatMap((one) => [one.source, one.target]));
+    const visited = new Set(changes.flatMap((change) => [change.source, change.target]));
     for (const [slug, box] of this.boxes) {
       box.setAttribute("class", `mode ${slug === mode ? "lit" : ""} ${visited.has(slug) ? "visited" : ""}`);
       box.toggleAttribute("aria-current", slug === mode);
     }
     for (const { source, path } of this.edges) path.classList.toggle("lit", source === mode);
     this.now.textContent = phase;
-    const ways = this.asked.filter((one) => one.source === mode);
+    const ways = this.asked.filter((way) => way.source === mode);
     const rest = this.limited.has(mode) ? [] : [h("li", {}, ways.length ? "any other mode: a person says yes" : "any mode: a person says yes")];
-    this.open.replaceChildren(...ways.map((one) => this.way(one, facts)), ...rest);
+    this.open.replaceChildren(...ways.map((way) => this.way(way, facts)), ...rest);
     if (!this.open.children.length) this.open.append(h("li", {}, "nowhere; you can still choose a mode"));
   }
 

@@ -9,7 +9,7 @@ const parsed = new Map(); // trees by text
 const texts = new WeakMap(); // by node
 
 const seen = new IntersectionObserver((entries) => {
-  const nodes = entries.filter((one) => one.isIntersecting).map((one) => one.target);
+  const nodes = entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target);
   nodes.forEach((node) => seen.unobserve(node));
   for (let at = 0; at < nodes.length; at += AT_ONCE) render(nodes.slice(at, at + AT_ONCE));
 }, { root: document.getElementById("main"), rootMargin: "800px" });
@@ -24,12 +24,12 @@ export function markdown(text) {
 }
 
 async function render(nodes) {
-  const given = nodes.map((node) => texts.get(node));
+  const sources = nodes.map((node) => texts.get(node));
   try {
-    const { trees } = await call("POST", "/modeshift/markdown", { texts: given });
+    const { trees } = await call("POST", "/modeshift/markdown", { texts: sources });
     if (parsed.size > 500) parsed.clear();
     trees.forEach((tree, n) => {
-      parsed.set(given[n], tree);
+      parsed.set(sources[n], tree);
       show(nodes[n], tree);
     });
   } catch { /* it stays plain text */ }

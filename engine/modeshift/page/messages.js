@@ -18,16 +18,16 @@ export class Messages {
   }
 
   draw(thread) {
-    const wanted = new Map(this.list(thread));
+    const views = new Map(this.list(thread));
     for (const [key, { node }] of this.drawn) {
-      if (wanted.has(key)) continue;
+      if (views.has(key)) continue;
       node.remove();
       this.drawn.delete(key);
     }
     let place = this.root.firstChild;
-    for (const [key, { depends, make }] of wanted) {
+    for (const [key, { depends, make }] of views) {
       let known = this.drawn.get(key);
-      if (known?.depends.some((one, n) => one !== depends[n]) ?? true) {
+      if (known?.depends.some((value, n) => value !== depends[n]) ?? true) {
         const node = make();
         if (place === known?.node) place = node;
         known?.node.replaceWith(node);
@@ -44,28 +44,28 @@ export class Messages {
   // Those that wait for a sub-task first, each with what it waits for below it.
   *list({ values, live, output, interrupt }) {
     const parents = values.parents ?? [], messages = [...(values.messages ?? []), ...live.values()];
-    const ended = new Map((values.subtasks ?? []).map((one) => [one.id, one]));
-    const asked = new Set(interrupt?.value.action_requests.map((one) => one.id)); // they have their cards
-    for (const [depth, one] of [...parents, { messages }].entries()) {
-      yield* this.conversation(one.messages, { depth, ended, output, asked });
+    const ended = new Map((values.subtasks ?? []).map((subtask) => [subtask.id, subtask]));
+    const asked = new Set(interrupt?.value.action_requests.map((request) => request.id)); // they have their cards
+    for (const [depth, conversation] of [...parents, { messages }].entries()) {
+      yield* this.conversation(conversation.messages, { depth, ended, output, asked });
     }
   }
 
   // Of each message and call its key, what it depends on, and how to make its node.
   *conversation(messages, { depth = 1, ended = new Map(), output = new Map(), asked = new Set() }) {
-    const results = new Map(messages.filter((one) => one.type === "tool").map((one) => [one.tool_call_id, one]));
+    const results = new Map(messages.filter((message) => message.type === "tool").map((message) => [message.tool_call_id, message]));
     for (const [n, message] of messages.entries()) {
       const { id, type, isLive = false } = message, text = textOf(message);
       if (type === "human") {
         const who = depth && n === 0 ? "Task" : "You";
-        yield [id, { depends: [text], make: () => said("human", who, depth, h("div", { class: "plain" }, text, imagesOf(message).map(imageView))) }];
+        yield [id, { depends: [text], make: () => messageView("human", who, depth, h("div", { class: "plain" }, text, imagesOf(message).map(imageView))) }];
       }
       if (type !== "ai") continue;
       if (text.trim()) {
-        const make = () => said("ai", "Agent", depth, isLive ? h("div", { class: "markdown plain" }, text) : markdown(text));
+        const make = () => messageView("ai", "Agent", depth, isLive ? h("div", { class: "markdown plain" }, text) : markdown(text));
         yield [id, { depends: [text, isLive], make }];
       }
-      const calls = isLive ? Object.values(message.calls).map((one) => ({ ...one, args: {} })) : message.tool_calls ?? [];
+      const calls = isLive ? Object.values(message.calls).map((call) => ({ ...call, args: {} })) : message.tool_calls ?? [];
       for (const [m, call] of calls.entries()) {
         if (asked.has(call.id)) continue;
         const result = results.get(call.id), subtask = ended.get(call.id), printed = output.get(call.id);
@@ -93,7 +93,7 @@ export class Messages {
       if (result.text) body.append(longText(result.text));
       body.append(...images.map(imageView));
       if (!message) body.append(h("pre", { class: "live" }, output ?? ""));
-      if (subtask) body.append(h("div", { class: "subtask" }, [...this.conversation(subtask.messages, {})].map(([, one]) => one.make())));
+      if (subtask) body.append(h("div", { class: "subtask" }, [...this.conversation(subtask.messages, {})].map(([, view]) => view.make())));
     };
     card.addEventListener("toggle", fill);
     fill();
@@ -103,7 +103,7 @@ export class Messages {
 
 const imageView = (src) => (src ? h("img", { src, alt: "An image" }) : h("p", { class: "faint" }, "An image that is not shown here"));
 
-function said(kind, who, depth, content) {
+function messageView(kind, who, depth, content) {
   return h("article", { class: `${kind} depth${Math.min(depth, 3)}`, "aria-label": who }, h("div", { class: "who" }, who), content);
 }
 
@@ -117,11 +117,11 @@ export function argumentsView(args, ...shown) {
 // What a call has done to a file, as far as its arguments and its result say.
 function findChange({ path, content, edits }, artifact) {
   const isWritten = typeof content === "string" && "replaced" in (artifact ?? {});
-  const isEdited = Array.isArray(edits) && edits.every((one) => typeof one.old === "string" && typeof one.new === "string");
+  const isEdited = Array.isArray(edits) && edits.every((edit) => typeof edit.old === "string" && typeof edit.new === "string");
   if (!isWritten && !isEdited) return null;
   const before = isWritten ? artifact.replaced : undefined, after = isWritten ? content : undefined;
   const split = (sign, text) => (text ?? null) === null ? [] : text.replace(/\n$/, "").split("\n").map((line) => [sign, line]);
-  const pairs = isWritten ? [[before, after]] : edits.map((one) => [one.old, one.new]);
+  const pairs = isWritten ? [[before, after]] : edits.map((edit) => [edit.old, edit.new]);
   return { path, before, after, lines: pairs.flatMap(([old, now]) => [...split("-", old), ...split("+", now)]) };
 }
 

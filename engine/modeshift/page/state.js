@@ -17,7 +17,7 @@ export function applyUpdate(values, update) {
 function addMessages(messages, more) {
   const all = [...messages];
   for (const message of more) {
-    const place = all.findIndex((one) => one.id === message.id);
+    const place = all.findIndex((earlier) => earlier.id === message.id);
     if (message.type === "remove") place >= 0 && all.splice(place, 1);
     else if (place >= 0) all[place] = message;
     else all.push(message);
@@ -27,22 +27,22 @@ function addMessages(messages, more) {
 
 // The new state with the old one's messages where they are the same, so that nothing is drawn anew.
 export function keepEqual(old, values) {
-  const known = new Map((old.messages ?? []).map((one) => [one.id, one]));
-  const messages = (values.messages ?? []).map((one) => (isSame(known.get(one.id), one) ? known.get(one.id) : one));
+  const known = new Map((old.messages ?? []).map((message) => [message.id, message]));
+  const messages = (values.messages ?? []).map((message) => (isSame(known.get(message.id), message) ? known.get(message.id) : message));
   return { ...values, messages };
 }
 
-function isSame(one, other) {
-  return one !== undefined && one.type === other.type && one.status === other.status &&
-    textOf(one) === textOf(other) && JSON.stringify(one.tool_calls) === JSON.stringify(other.tool_calls);
+function isSame(known, message) {
+  return known !== undefined && known.type === message.type && known.status === message.status &&
+    textOf(known) === textOf(message) && JSON.stringify(known.tool_calls) === JSON.stringify(message.tool_calls);
 }
 
 // A message that streams: its pieces joined.
 export function joinMessage(message, piece) {
   const calls = { ...message?.calls };
-  for (const one of piece.tool_call_chunks ?? []) {
-    const before = calls[one.index] ?? { name: "", args: "" };
-    calls[one.index] = { id: one.id ?? before.id, name: before.name + (one.name ?? ""), args: before.args + (one.args ?? "") };
+  for (const chunk of piece.tool_call_chunks ?? []) {
+    const before = calls[chunk.index] ?? { name: "", args: "" };
+    calls[chunk.index] = { id: chunk.id ?? before.id, name: before.name + (chunk.name ?? ""), args: before.args + (chunk.args ?? "") };
   }
   return { id: piece.id, type: "ai", isLive: true, content: (message?.content ?? "") + textOf(piece), calls };
 }
@@ -50,7 +50,7 @@ export function joinMessage(message, piece) {
 // The images in a message, as addresses; null for what the page may not show: it fetches none.
 export function imagesOf({ content }) {
   const images = Array.isArray(content) ? content.filter(({ type }) => type === "image" || type === "image_url") : [];
-  const urls = images.map((one) => one.image_url?.url ?? `data:${one.mime_type};base64,${one.base64}`);
+  const urls = images.map((image) => image.image_url?.url ?? `data:${image.mime_type};base64,${image.base64}`);
   return urls.map((url) => (/^data:image\/(png|jpeg|gif|webp);base64,/.test(url) ? url : null));
 }
 

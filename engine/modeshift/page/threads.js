@@ -19,27 +19,27 @@ export class Threads {
   }
 
   titleOf(id) {
-    const found = this.known.find((one) => one.thread_id === id);
-    return found?.metadata?.title || (id ? `Thread ${id.slice(0, 8)}` : "New thread");
+    const thread = this.known.find((thread) => thread.thread_id === id);
+    return thread?.metadata?.title || (id ? `Thread ${id.slice(0, 8)}` : "New thread");
   }
 
   async refresh() {
-    let found;
+    let threads;
     try {
-      found = await call("POST", "/threads/search", { limit: this.count, sort_by: "updated_at", sort_order: "desc", select: FIELDS });
+      threads = await call("POST", "/threads/search", { limit: this.count, sort_by: "updated_at", sort_order: "desc", select: FIELDS });
     } catch {
       return; // the thread that is open says so
     }
-    const text = JSON.stringify([found, this.current]), isNew = text !== this.text;
-    [this.text, this.known] = [text, found];
-    if (isNew) this.draw(found);
-    this.onchange(found);
+    const text = JSON.stringify([threads, this.current]), isNew = text !== this.text;
+    [this.text, this.known] = [text, threads];
+    if (isNew) this.draw(threads);
+    this.onchange(threads);
   }
 
-  draw(found) {
-    this.more.hidden = found.length < this.count;
+  draw(threads) {
+    this.more.hidden = threads.length < this.count;
     const place = document.activeElement?.dataset?.at;
-    this.list.replaceChildren(...found.map((one) => this.row(one)));
+    this.list.replaceChildren(...threads.map((thread) => this.row(thread)));
     if (place) this.list.querySelector(`[data-at="${CSS.escape(place)}"]`)?.focus();
   }
 

@@ -4,7 +4,7 @@ import { textOf } from "/app/state.js";
 const MARKS = /<data-([0-9a-f]{12}) source=[^\n]*>\n([^]*?)\n<\/data-\1>/g;
 const MOST = 160;
 
-const oneLine = (given, text = typeof given === "string" ? given : JSON.stringify(given)) => // a list, perhaps
+const oneLine = (value, text = typeof value === "string" ? value : JSON.stringify(value)) => // a list, perhaps
   (text.length > MOST ? `${text.slice(0, MOST)}...` : text).replace(/\s+/g, " ").trim();
 
 export function titleOf({ name, args }, modes, source = null) {
@@ -17,14 +17,14 @@ export function titleOf({ name, args }, modes, source = null) {
   if (name === "execute_command") return `Run ${oneLine(args.command ?? "")}`;
   const [, server, tool] = /^mcp__(.+?)__(.+)$/.exec(name) ?? [];
   const words = server ? `${server}: ${tool}` : name.replace(/_file$/, "").replaceAll("_", " ");
-  const given = Object.entries(args ?? {}).filter(([key, value]) => typeof value === "string" && key !== "content");
-  return oneLine([server ? words : words.charAt(0).toUpperCase() + words.slice(1), ...given.map(([, value]) => value)].join(" "));
+  const pairs = Object.entries(args ?? {}).filter(([key, value]) => typeof value === "string" && key !== "content");
+  return oneLine([server ? words : words.charAt(0).toUpperCase() + words.slice(1), ...pairs.map(([, value]) => value)].join(" "));
 }
 
 // How a call ended: { kind, text }, and what the person changed; as graph/messages/for_people.py.
 export function resultOf(message) {
-  const whole = textOf(message), { shown, changed_to: changed = null, is_rejected } = message.artifact ?? {};
-  const text = (shown ?? (changed ? whole.slice(whole.indexOf("\n") + 1) : whole)).replace(MARKS, "$2");
+  const full = textOf(message), { shown, changed_to: changed = null, is_rejected } = message.artifact ?? {};
+  const text = (shown ?? (changed ? full.slice(full.indexOf("\n") + 1) : full)).replace(MARKS, "$2");
   const ended = message.status === "error" ? "failed" : "done";
   return { kind: is_rejected ? "rejected" : ended, changed, text };
 }

@@ -190,7 +190,7 @@ class ToolCallView:
     kind: schema.ToolKind = "other"
     effect: Effect = NO_EFFECT
     files: tuple[Path, ...] = ()
-    given: Any = None
+    args: Any = None
     """The arguments as the model gave them."""
     edit: tuple[ShownContent, ...] = ()
     """What it writes into the first of the files."""
@@ -203,7 +203,7 @@ class ToolCallView:
             tool = deps.toolbox[call["name"]]
         except InvalidCallError:
             title = build_title(deps, call["name"], {})
-            return cls(get_call_id(call), title, given=call["args"])
+            return cls(get_call_id(call), title, args=call["args"])
         files, edit = tuple[Path, ...](), tuple[ShownContent, ...]()
         try:
             args = deps.toolbox.check(tool, call["args"])
@@ -277,8 +277,8 @@ class ToolCallView:
 
     def _show_result(self, message: ToolMessage, facts: dict[str, Any]) -> list[ShownContent]:
         text = show_result(message)
-        if message.status != "error" and facts.get("changed_to", self.given) == self.given:
-            match facts, self.given:
+        if message.status != "error" and facts.get("changed_to", self.args) == self.args:
+            match facts, self.args:
                 case {"replaced": str() | None as old}, {"content": str(new)} if self.files:
                     return list(show_diff(self.files[0], old, new))
             if self.edit:
@@ -292,7 +292,7 @@ class ToolCallView:
             "kind": self.kind,
             "status": self.status,
             "locations": self._locate(),
-            "raw_input": self.given,
+            "raw_input": self.args,
             "content": list(self.edit) or None,
         }
 

@@ -160,7 +160,7 @@ class SessionUpdates(Sender):
         self.streamed, self._has_streamed = "", False
         self.was_cut_off = message.text.endswith(CUT_OFF)
         ids = {get_call_id(call) for call in message.tool_calls}
-        ids |= {id for id, view in self._open.items() if view.effect.starts_subtask and view.given}
+        ids |= {id for id, view in self._open.items() if view.effect.starts_subtask and view.args}
         for id in [id for id in self._open if id not in ids]:
             await self.send(self._open.pop(id).failed("The model did not finish this call."))
         for call in message.tool_calls:
