@@ -85,4 +85,4 @@ def _extend(records: Any, writes: Sequence[Any]) -> list[Any]:
 
 def append(records: Any, more: Any) -> list[Any]:
     """A reducer: both lists in one. Skips what is no list, as ``Messages`` does."""
-    return [record for part in (records, more) if isinstance(part, list) for record in part]
+    return _extend(records, [more])
