@@ -13,6 +13,11 @@ from modeshift.graph.configuration.settings import Settings, load_settings
 from modeshift.modes.errors import ConfigurationError
 from modeshift.project import find_root
 
+MAX_CONNECTIONS = 80
+"""Of all processes: Postgres takes 100 by default, 3 of them a superuser's."""
+OURS = 8
+"""In a process: the journal's and the server's, 4 each (modeshift/storage/postgres.py)."""
+
 
 def main(*, port: str | None = None, workers: str | None = None) -> Iterator[str]:
     """Serve until the process is ended; raises ``UserError`` where it cannot start."""
@@ -30,7 +35,7 @@ def main(*, port: str | None = None, workers: str | None = None) -> Iterator[str
     AgentLoader(settings).deps()
     number = check_port(settings.listen, port or "2024")
     os.chdir(find_root())
-    os.environ.update(_build_environment(settings))
+    os.environ.update(_build_environment(settings, count))
     from modeshift.aegra import claims  # noqa: PLC0415  # of an environment of its own, as below
 
     asyncio.run(claims.prepare_database())
@@ -50,9 +55,9 @@ def main(*, port: str | None = None, workers: str | None = None) -> Iterator[str
     return iter(())
 
 
-def _build_environment(settings: Settings) -> dict[str, str]:
+def _build_environment(settings: Settings, processes: int) -> dict[str, str]:
     """What Aegra reads there."""
-    defaults = {**DEFAULTS, "LOG_LEVEL": "WARNING"}
+    defaults = {**DEFAULTS, "LOG_LEVEL": "WARNING", **divide_connections(processes)}
     return {
         **{name: os.environ.get(name, value) for name, value in defaults.items()},
         "DATABASE_URL": settings.database_url.get_secret_value(),
@@ -60,6 +65,18 @@ def _build_environment(settings: Settings) -> dict[str, str]:
         "AEGRA_CONFIG": str(Path(aegra.__file__).with_name("aegra.json")),
         "AEGRA_CHECKPOINT_DURABILITY": "sync",
         "REDIS_BROKER_ENABLED": "false",
+    }
+
+
+def divide_connections(processes: int) -> dict[str, str]:
+    """Aegra's pools of each: with ours, up to 8 processes leave some of Postgres' own limit."""
+    most = min(max(MAX_CONNECTIONS // processes - OURS, 4), 50)
+    for_checkpoints = most * 2 // 5
+    return {
+        "SQLALCHEMY_POOL_SIZE": str(most - for_checkpoints),
+        "SQLALCHEMY_MAX_OVERFLOW": "0",
+        "LANGGRAPH_MIN_POOL_SIZE": "1",
+        "LANGGRAPH_MAX_POOL_SIZE": str(for_checkpoints),
     }
 
 

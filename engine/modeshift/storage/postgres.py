@@ -14,7 +14,7 @@ from typing_extensions import override
 from modeshift.modes.errors import ConfigurationError, StorageError
 from modeshift.storage.database import Database, Executor, Row
 
-MAX_CONNECTIONS = 8
+MAX_CONNECTIONS = 4
 """Of one event loop."""
 _MIGRATION_LOCK = 0x6D6F6465
 _Pool = AsyncConnectionPool[AsyncConnection[Row]]
