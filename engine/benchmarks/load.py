@@ -12,9 +12,12 @@ import json
 import statistics
 import tempfile
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,8 @@ from tests.harness.server import Server
 
 PEER = Path(__file__).with_name("load_peer.py")
 OURS, REFERENCE = "modeshift", "LangGraph, SQLite"
+SAMPLE = 20
+"""Of how many threads the steps are read."""
 CONTENDERS = (OURS, REFERENCE, "LangGraph, memory")
 
 
@@ -38,6 +43,8 @@ class Times:
     """From a message to its question."""
     ends: list[float] = field(default_factory=list)
     """From a decision to the run's end."""
+    steps: list[float] = field(default_factory=list)
+    """From one checkpoint of a run to its next: a node's turn and its storing, of some threads."""
     rates: list[float] = field(default_factory=list)
     """Runs per second of each round; a thread has two."""
     costs: list[float] = field(default_factory=list)
@@ -61,6 +68,7 @@ class Contender:
         assert server.process is not None
         self._process = psutil.Process(server.process.pid)
         self._files = 0
+        self._ended = deque[str](maxlen=SAMPLE)
 
     def _list_processes(self) -> list[psutil.Process]:
         return [self._process, *self._process.children(recursive=True)]
@@ -79,9 +87,21 @@ class Contender:
         await asyncio.gather(*(self._use_thread(times) for _ in range(threads)))
         times.rates.append(2 * threads / (time.perf_counter() - began))
         times.costs.append((self._measure_work() - worked) / threads / 2)
+        for thread in self._ended:
+            await self._read_steps(thread, times)
+
+    async def _read_steps(self, thread: str, times: Times) -> None:
+        history = await self._post(f"/threads/{thread}/history", {"limit": 100})
+        for after, before in pairwise(history):
+            if after["metadata"].get("run_id") == before["metadata"].get("run_id"):
+                end, begin = (datetime.fromisoformat(one["created_at"]) for one in (after, before))
+                times.steps.append((end - begin).total_seconds())
 
     async def _use_thread(self, times: Times) -> None:
-        thread, question = await self.ask(times)
+        await self.decide(*await self.ask(times), times)
+
+    async def decide(self, thread: str, question: dict[str, str], times: Times) -> None:
+        """Approve what the thread asks, and see it end."""
         decision = {**question, "decisions": [{"type": "approve"}]}
         began = time.perf_counter()
         values = await self._run(thread, command={"resume": decision})
@@ -89,6 +109,7 @@ class Contender:
         kinds = [message["type"] for message in values["messages"]]
         if "__interrupt__" in values or kinds[-2:] != ["tool", "ai"]:
             raise RuntimeError(f"{self.name}: the thread did not end: {json.dumps(values)[:2000]}")
+        self._ended.append(thread)
 
     async def ask(self, times: Times) -> tuple[str, dict[str, str]]:
         """A thread whose question waits; and the question's id where the server gives one."""
@@ -171,21 +192,33 @@ async def bench(
 ) -> None:
     """Measure everything and print the tables; all again while so many threads wait."""
     heads = f"{'':20}{'threads':>8}{'runs/s':>8}{'ratio':>7}{'CPU ms':>8}"
-    print(f"{heads}  question p50/p95 s  decision p50/p95 s")
+    print(f"{heads}  question p50/p95 s  decision p50/p95 s      step p50/p95 s")
     for contender in contenders:
         await contender.load(5, Times())
     for count in counts:
         await _compare(contenders, count, rounds)
     if waiting:
         print(f"with {waiting:,} waiting threads")
-        for contender in contenders:
-            thread, _ = await contender.ask(Times())
-            before, began = contender.measure_memory(), time.perf_counter()
-            await contender.copy(thread, waiting)
-            each = (contender.measure_memory() - before) / waiting / 1024
-            seconds = time.perf_counter() - began
-            print(f"  {contender.name:18}{each:8.1f} KiB a thread, made in {seconds:.0f} s")
-        await _compare(contenders, counts[0], rounds)
+        alone = [contender for contender in contenders if contender.name in CONTENDERS]
+        for contender in alone:  # Aegra copies no threads
+            await _wait_among(contender, counts[0], waiting)
+        await _compare(alone, counts[0], rounds)
+
+
+async def _wait_among(contender: Contender, threads: int, waiting: int) -> None:
+    """Ask in some threads, have many more wait, and then answer those."""
+    times = Times()
+    asked = [await contender.ask(times) for _ in range(threads)]
+    before, began = contender.measure_memory(), time.perf_counter()
+    await contender.copy(asked[0][0], waiting)
+    each = (contender.measure_memory() - before) / waiting / 1024
+    seconds = time.perf_counter() - began
+    await asyncio.gather(*(contender.decide(*one, times) for one in asked))
+    print(
+        f"  {contender.name:18}{each:8.1f} KiB a thread, made in {seconds:.0f} s; "
+        f"{threads} decisions among them:{_describe(times.ends)} s",
+        flush=True,
+    )
 
 
 async def _compare(contenders: Sequence[Contender], threads: int, rounds: int) -> None:
@@ -196,7 +229,8 @@ async def _compare(contenders: Sequence[Contender], threads: int, rounds: int) -
     for name, measured in times.items():
         pairs = zip(measured.rates, times[REFERENCE].rates, strict=True)
         ratio = statistics.median(rate / reference for rate, reference in pairs)
-        waits = (_describe(seconds) for seconds in (measured.questions, measured.ends))
+        kinds = (measured.questions, measured.ends, measured.steps)
+        waits = (_describe(seconds) for seconds in kinds)
         rate = statistics.median(measured.rates)
         cost = statistics.median(measured.costs) * 1000
         row = f"  {name:18}{threads:8}{rate:8.1f}{ratio:7.2f}{cost:8.1f}  {'  '.join(waits)}"

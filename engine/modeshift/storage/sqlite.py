@@ -34,8 +34,8 @@ class _Connection:
         return await self.run(lambda opened: opened.execute(statement, values).fetchall())
 
     async def end(self, statement: str) -> None:
-        """End the transaction if there is one, whatever is cancelled meanwhile."""
-        await asyncio.shield(self._run(lambda: self._end(statement)))
+        """End the transaction if there is one."""
+        await self._run(lambda: self._end(statement))
 
     async def close(self) -> None:
         await self._run(self._close)
@@ -45,8 +45,13 @@ class _Connection:
         return await self._run(lambda: work(self._get()))
 
     async def _run(self, work: Callable[[], T]) -> T:
+        """What it gives; whoever is cancelled meanwhile waits for its end."""
+        future = asyncio.get_running_loop().run_in_executor(self._thread, work)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            await asyncio.wait({future})
+            raise
         except sqlite3.Error as error:
             raise StorageError(f"{self._file} cannot be used now: {error}") from error
 

@@ -111,12 +111,10 @@ class WholeWrites(KeptThreads, SqliteSaver):
             yield saved
 
     @override
-    @finish
     async def aput(self, *args: Any, **named: Any) -> RunnableConfig:
         return await self._run(self.put, *args, **named)
 
     @override
-    @finish
     async def aput_writes(self, *args: Any, **named: Any) -> None:
         await self._run(self.put_writes, *args, **named)
 

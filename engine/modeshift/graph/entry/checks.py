@@ -123,13 +123,18 @@ def _build_checks(
     }
 
 
+@cache
+def _list_input_keys(state: type) -> tuple[str, ...]:
+    return (*get_type_hints(build_input_type(state)),)
+
+
 def build_input_check(catalog: Catalog, tools: Sequence[ToolSpec], state: type = State) -> Check:
     """A check of a run's whole input."""
     known = _build_checks(catalog, tools, state) | {
         "messages": accept_messages,
         "forget": _check_ids,
     }
-    checks = {key: known[key] for key in get_type_hints(build_input_type(state))}
+    checks = {key: known[key] for key in _list_input_keys(state)}
 
     def check(run_input: Any) -> dict[str, Any]:
         if not isinstance(run_input, dict):
