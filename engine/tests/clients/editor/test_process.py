@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import psutil
@@ -100,6 +101,14 @@ async def test_a_write_that_is_cancelled_or_fails_leaves_no_lock(tmp_path: Path)
                 await write
             assert asyncio.all_tasks() <= tasks_before
             assert not await database.run(lambda opened: opened.in_transaction)
+        begun, may_end, ended = Event(), Event(), Event()
+        works = (begun.set, may_end.wait, ended.set)
+        write = asyncio.create_task(database.run(lambda _: [work() for work in works]))
+        await asyncio.to_thread(begun.wait)
+        write.cancel()
+        asyncio.get_running_loop().call_later(0.05, may_end.set)
+        await asyncio.wait({write})
+        assert ended.is_set()
         with closing(sqlite3.connect(file)) as other:
             other.execute("BEGIN EXCLUSIVE")
             with pytest.raises(StorageError, match="locked"):

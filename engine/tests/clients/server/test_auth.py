@@ -102,6 +102,8 @@ async def test_a_thread_belongs_to_whoever_made_it(
     ]
     for attempt in attempts:
         assert await status_of(attempt) in (403, 404, 409)
+    # Not even whether a question is open there.
+    assert await status_of(bob.runs.wait(thread.id, "agent", command=command)) == 404
     stream = f"/threads/{thread.id}/stream"
     assert "not found" in ask(server, "GET", stream, Authorization=f"Bearer {BOB}")[1]
     assert not (server.workspace / "pwned").exists()
