@@ -5,17 +5,18 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 import psutil
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.store.base import PutOp
 
 from modeshift.editor.store import Sessions
 from modeshift.graph.configuration.loading import AgentLoader
 from modeshift.modes.errors import StorageError, ToolFailedError
 from modeshift.storage.sqlite import SqliteDatabase
-from modeshift.storage.threads import open_saver, prepare
+from modeshift.storage.threads import SqliteStore, open_saver, open_store, prepare
 from tests.clients.editor.editor import choosing, editing
 from tests.harness import prefork
 from tests.harness.conversation import until
@@ -119,6 +120,26 @@ async def test_a_write_that_is_cancelled_or_fails_leaves_no_lock(tmp_path: Path)
         with pytest.raises(StorageError, match="disk full"):
             await saver.aput_writes(config, [("a", 1), ("b", 2)], "task")
         assert await database.execute("SELECT count(*) FROM writes") == [(0,)]
+    await database.close()
+
+
+FAILING_COMMIT = """
+    PRAGMA foreign_keys = ON;
+    CREATE TABLE parents (id INTEGER PRIMARY KEY);
+    CREATE TABLE children (id INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED);
+    CREATE TRIGGER orphan AFTER INSERT ON store BEGIN INSERT INTO children VALUES (1); END;
+"""
+
+
+async def test_a_commit_of_the_store_that_fails_is_rolled_back(tmp_path: Path) -> None:
+    database = SqliteDatabase(tmp_path / "s.sqlite")
+    await prepare(database)
+    async with open_store(database) as store:
+        connection = cast("SqliteStore", store).conn
+        await connection.executescript(FAILING_COMMIT)
+        with pytest.raises(sqlite3.IntegrityError):
+            await store.abatch([PutOp(("a",), "b", {})])
+        assert not connection.in_transaction
     await database.close()
 
 
