@@ -32,10 +32,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from modeshift.graph.approvals.previews import FileChange, Preview, compare_texts, preview_call
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.routing import is_cut_off
-from modeshift.modes.errors import InvalidCallError, StorageError, ToolFailedError
+from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.modes.plain_text import to_one_line
-from modeshift.server.auth import auth, authenticate
-from modeshift.server.checkpointer import is_opened, read_questions_of
 from modeshift.server.gate import refuse
 from modeshift.server.thread_modes import call_server, get_deps, pass_on
 from modeshift.tools.workspace.text import read_replacements
@@ -142,10 +140,10 @@ class BindAnswers:
             await refuse(scope, receive, send, "the body is nested too deeply", status=400)
             return
         if run is not None:
-            state = await _read_state(match[1], Request(scope))
+            state = await call_server(Request(scope), "GET", f"/threads/{match[1]}/state")
             clients = [_name_client(id, scope) for id in (match[1], "search")]
             read = max(self._started, await self.find_read(clients))
-            bound = self._bind(run, state, read)
+            bound = self._bind(run, state.content, read)
             if isinstance(bound, str):
                 await refuse(scope, receive, send, bound, status=409)
                 return
@@ -167,7 +165,7 @@ class BindAnswers:
         """When one of them last did; 0 for never."""
         return max(self._reads.get(client, 0) for client in clients)
 
-    def _bind(self, run: dict[str, Any], now: Any, read: float) -> dict[str, Any] | str:
+    def _bind(self, run: dict[str, Any], state: bytes, read: float) -> dict[str, Any] | str:
         """The run with the open question's id in its answer; or why it can answer nothing.
 
         LangGraph keeps the answer that was given at a checkpoint, and would use it again whatever
@@ -176,10 +174,11 @@ class BindAnswers:
         """
         stripped = _drop_checkpoint(run)
         try:
+            now: Any = json.loads(state)
             names = {each["id"]: each["value"]["question"] for each in now["interrupts"]}
             newest = now["checkpoint"]["checkpoint_id"]
             asked = datetime.fromisoformat(now["created_at"]).timestamp() if names else 0
-        except (LookupError, TypeError):
+        except (ValueError, LookupError, TypeError):
             return stripped  # no such thread, for example: then there is nothing to answer
         named = {*_list_checkpoints(run)}
         if not named <= {newest}:
@@ -193,19 +192,6 @@ class BindAnswers:
         if self.names_questions:
             resume = _add_question_ids(resume, names)
         return {**stripped, "command": {**run["command"], "resume": resume}}
-
-
-async def _read_state(thread: str, request: Request) -> Any:
-    """Its questions and newest checkpoint; what the server answers where it must say who may."""
-    try:
-        user = await authenticate(request.headers.get("authorization"))
-        questions = is_opened() and await read_questions_of(thread, user["identity"])
-    except (auth.exceptions.HTTPException, StorageError):
-        questions = False
-    if questions:
-        return questions
-    answer = await call_server(request, "GET", f"/threads/{thread}/state")
-    return answer.json() if answer.is_success else None
 
 
 def _name_client(thread: str, scope: Scope) -> Client:

@@ -12,7 +12,6 @@ from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.serde.types import INTERRUPT
 from langgraph.store.base import BaseStore
 
 from modeshift.graph.configuration.settings import load_settings
@@ -76,22 +75,6 @@ async def owners_of(database: Database, thread_id: str) -> set[str | None]:
 async def read_values(thread_id: str) -> dict[str, Any]:
     """What the thread's newest checkpoint itself has."""
     return await read_newest(database, thread_id)
-
-
-async def read_questions_of(thread_id: str, user: str) -> dict[str, Any] | None:
-    """What ``GET /threads/{id}/state`` says of them; None where it is not surely the user's."""
-    here: Any = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
-    async with open_saver(database) as saver:
-        saved = await saver.aget_tuple(here)
-    if saved is None or (_settings.tokens and dict(saved.metadata).get("owner") != user):
-        return None
-    writes = saved.pending_writes or ()
-    asked = [each for _, channel, value in writes if channel == INTERRUPT for each in value]
-    return {
-        "interrupts": [{"id": each.id, "value": each.value} for each in asked],
-        "checkpoint": {"checkpoint_id": saved.checkpoint["id"]},
-        "created_at": saved.checkpoint["ts"],
-    }
 
 
 async def read_questions() -> list[float]:
