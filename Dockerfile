@@ -10,7 +10,7 @@ RUN useradd --create-home --uid 10001 agent \
 WORKDIR /app
 USER agent
 COPY --chown=agent:agent . .
-RUN make .venv-serve/.ready
+RUN make .venv-serve/.ready && rm -r .venv ~/.cache
 
 ENV CHECKPOINTS=/data/checkpoints.sqlite SESSIONS=/data/sessions.sqlite \
     TRUST_FILE=/data/trusted.json WORKSPACES=/workspaces LISTEN=0.0.0.0 LOG_FORMAT=json

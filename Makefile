@@ -44,7 +44,9 @@ dev: $(READY) ## serve the agent on the LangGraph dev server; PORT=2024 BROWSER=
 	@exec $(BIN)/python -m modeshift dev $(call option,port,PORT) $(if $(filter 1,$(BROWSER)),--browser) \
 	  $(call flag,reload,RELOAD) $(call flag,verbose,VERBOSE)
 
-serve: $(SERVE_READY) # serve it in several processes, on the Postgres of DATABASE_URL; PORT=2024 WORKERS=2
+serve: $(READY) # serve it in several processes, on the Postgres of DATABASE_URL; PORT=2024 WORKERS=2
+	@$(MAKE) --question $(SERVE_READY) || { $(BIN)/python -m modeshift serve --check \
+	  $(call option,port,PORT) $(call option,workers,WORKERS) && $(MAKE) $(SERVE_READY); }
 	@exec .venv-serve/bin/python -m modeshift serve $(call option,port,PORT) $(call option,workers,WORKERS)
 
 chat: $(READY) ## talk to the agent in this terminal, on the server if one runs; THREAD=id MODE=slug WORKSPACE=path

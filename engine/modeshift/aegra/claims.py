@@ -10,9 +10,13 @@ import time
 from functools import cache
 from typing import Any
 
+from aegra_api.core.migrations import run_migrations
+
 from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.server.checkpointer import database
 from modeshift.storage.database import Database
+from modeshift.storage.postgres_threads import migrating
+from modeshift.storage.threads import prepare
 
 SECONDS = 15
 """How long a claim holds that nobody renews, by the clock of Postgres."""
@@ -124,7 +128,13 @@ def get_claims() -> Claims:
 
 
 async def prepare_database() -> None:
-    """Make the tables where there are none; raises ``StorageError`` where it cannot be reached."""
+    """Make or change all tables, one process at a time; raises ``StorageError``.
+
+    Neither Aegra's migrations nor LangGraph's stand two processes that start together.
+    """
+    await prepare(database)
     await database.migrate("aegra", _STEPS)
     await database.execute(_FORGET)
+    async with migrating(database):
+        await asyncio.to_thread(run_migrations)
     await database.close()

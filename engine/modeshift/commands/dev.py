@@ -61,7 +61,7 @@ def main(
         take_lock(get_lock_file(), "this clone", "stop that one first") as clone_lock,
         data as data_lock,
     ):
-        number = check_port(settings.listen, port or "2024")
+        number = check_port(settings.listen, port)
         address = format_address(settings.listen, number)
         for lock in filter(None, (clone_lock, data_lock)):
             lock.truncate(0)
@@ -124,8 +124,12 @@ def find_server(settings: Settings) -> str | None:
     return None
 
 
-def check_port(host: str, given: str) -> int:
-    """The port as a number; raises where it is taken: the server would silently use another one."""
+def check_port(host: str, given: str | None) -> int:
+    """The port as a number, without one that of ``PORT``, of ``.env`` too.
+
+    Raises where it is taken: the server would silently use another one.
+    """
+    given = given or os.environ.get("PORT") or "2024"
     try:
         port = int(given)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -1,6 +1,7 @@
 """``make serve``: check the settings, and serve the agent with Aegra, in several processes."""
 
 import asyncio
+import json
 import os
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -19,33 +20,42 @@ OURS = 8
 """In a process: the journal's and the server's, 4 each (modeshift/storage/postgres.py)."""
 
 
-def main(*, port: str | None = None, workers: str | None = None) -> Iterator[str]:
-    """Serve until the process is ended; raises ``UserError`` where it cannot start."""
+def main(
+    *, port: str | None = None, workers: str | None = None, check: bool = False
+) -> Iterator[str]:
+    """Serve until the process is ended; raises ``UserError`` where it cannot start.
+
+    ``check``: only look whether it could, before make sets up an environment for it.
+    """
     settings = load_settings()
     if not settings.database_url.get_secret_value():
         raise ConfigurationError(
             "make serve keeps threads in Postgres: set DATABASE_URL, for example "
             "DATABASE_URL=postgresql://user:password@127.0.0.1/modeshift"
         )
-    count = _check_count(workers or "1")
+    count = _check_count(workers or os.environ.get("WORKERS") or "1")
+    number = check_port(settings.listen, port)
+    asyncio.run(settings.open_database().check())
+    if check:
+        return iter(())
     if find_spec("aegra_api") is None:
         raise ConfigurationError(
             "Aegra is not installed here: run make serve, which makes .venv-serve for it"
         )
     AgentLoader(settings).deps()
-    number = check_port(settings.listen, port or "2024")
     os.chdir(find_root())
     os.environ.update(_build_environment(settings, count))
     from modeshift.aegra import claims  # noqa: PLC0415  # of an environment of its own, as below
 
     asyncio.run(claims.prepare_database())
     import uvicorn  # noqa: PLC0415
-    from aegra_api.core.migrations import run_migrations  # noqa: PLC0415
 
     from modeshift.aegra import server  # noqa: F401, PLC0415  # what is wrong with it is said once
 
-    run_migrations()
-    print(f"address    {format_address(settings.listen, number)}, {count} processes", flush=True)
+    address = f"{format_address(settings.listen, number)}, {count} processes"
+    is_json = settings.log_format == "json"
+    line = json.dumps({"event": f"serves at {address}"}) if is_json else f"address    {address}"
+    print(line, flush=True)
     level = os.environ["LOG_LEVEL"].lower()
     uvicorn.run(
         "modeshift.aegra.server:app",

@@ -89,12 +89,19 @@ class PostgresDatabase(Database):
         try:
             yield
         except (Error, PoolTimeout, PoolClosed) as error:
-            raise StorageError(f"{self.name} cannot be used now: {error}") from error
+            reason = " ".join(str(error).split())  # in one line
+            raise StorageError(f"{self.name} cannot be used now: {reason}") from error
 
     @override
     async def check(self) -> None:
         with self.named_errors():
-            await (await AsyncConnection.connect(self._url, connect_timeout=5)).close()
+            async with await AsyncConnection.connect(self._url, connect_timeout=5) as connection:
+                encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":  # then text is given as bytes
+            raise StorageError(
+                f"{self.name} has the encoding {encoding}; make a database for it with "
+                "CREATE DATABASE name ENCODING 'UTF8' LOCALE 'C' TEMPLATE template0"
+            )
 
     async def open_pool(self) -> _Pool:
         """The connections of this event loop."""

@@ -90,6 +90,14 @@ async def _open_pool(database: Database) -> Any:
 async def migrate(database: Database, store: AsyncPostgresStore) -> None:
     """Make or change the tables, one process at a time; raises ``StorageError``."""
     saver = await build_saver(database)
+    async with migrating(database):
+        await saver.setup()
+        await store.setup()
+
+
+@asynccontextmanager
+async def migrating(database: Database) -> AsyncIterator[None]:
+    """Keep off other processes that migrate during the block; raises ``StorageError``."""
     async with (await _open_pool(database)).connection() as connection:
         # No transaction, and no statement that waits: CREATE INDEX CONCURRENTLY waits for both.
         for _ in range(_SECONDS * 10):
@@ -100,7 +108,6 @@ async def migrate(database: Database, store: AsyncPostgresStore) -> None:
         else:
             raise StorageError(f"{database.name}: another process has migrated it for {_SECONDS} s")
         try:
-            await saver.setup()
-            await store.setup()
+            yield
         finally:
             await connection.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])

@@ -36,7 +36,9 @@ class Postgres:
         self._user = USER if os.geteuid() == 0 else None
         if self._user is not None:
             shutil.chown(folder, self._user)
-        self._run("initdb", "-A", "trust", "-U", USER, "--no-sync", "-D", str(self._data))
+        self._run(
+            "initdb", "-A", "trust", "-E", "UTF8", "-U", USER, "--no-sync", "-D", str(self._data)
+        )
         self.start()
 
     def _run(self, program: str, *args: str) -> None:

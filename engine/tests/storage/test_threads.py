@@ -8,7 +8,9 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import psycopg
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, empty_checkpoint
@@ -207,6 +209,17 @@ async def test_a_server_that_goes_away_and_comes_back(postgres: Postgres, worksp
         await talk.decide(APPROVE)
         assert (workspace / "a.txt").read_text() == "x"
     await database.close()
+
+
+async def test_a_database_of_another_encoding_is_refused(postgres: Postgres) -> None:
+    """One that initdb makes without a language: each run ended at once, without a word."""
+    name = f"t{uuid4().hex}"
+    url = postgres.make_database()
+    make = f"CREATE DATABASE \"{name}\" ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(make.encode())
+    with pytest.raises(StorageError, match="has the encoding SQL_ASCII; make a database"):
+        await check_database(open_database(f"{url.rpartition('/')[0]}/{name}", Path("unused")))
 
 
 def read_elsewhere(file: Path) -> str:

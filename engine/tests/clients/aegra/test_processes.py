@@ -4,6 +4,8 @@ import asyncio
 import json
 import subprocess
 from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from langgraph_sdk.errors import APIStatusError
 from tests.clients.conftest import client
 from tests.harness.aegra import PYTHON, AegraServer, serving
 from tests.harness.conversation import APPROVE, SECONDS, until
+from tests.harness.postgres import Postgres
 from tests.harness.server import Thread
 
 pytestmark = pytest.mark.slow
@@ -120,6 +123,27 @@ async def test_what_a_killed_process_was_doing_is_not_done_again(
     await until_free(here, "list")
     assert (server.workspace / "killed.log").read_text() == "x\n"
     assert "it may have taken effect" in str(await here.values())
+
+
+def test_processes_that_start_together_make_the_tables_once(
+    is_there: None, postgres: Postgres, tmp_path: Path
+) -> None:
+    """As the agents of compose.yaml do; Aegra's own migrations fail then."""
+    server = AegraServer(tmp_path, postgres.make_database())
+    code = "import asyncio, sys, modeshift.aegra.claims as c; print(flush=True); sys.stdin.read()"
+    command = [PYTHON, "-c", f"{code}; asyncio.run(c.prepare_database())"]
+    env = server.environment(DATABASE_URL=server.database)
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with ExitStack() as stack:
+        start = partial(subprocess.Popen, command, env=env, cwd=server.folder, **pipes)
+        started: list[Any] = [stack.enter_context(start()) for _ in range(3)]
+        for process in started:
+            process.stdout.readline()  # has imported what it needs
+        for process in started:
+            process.stdin.close()
+        for process in started:
+            process.stdout.read()
+    assert [process.returncode for process in started] == [0, 0, 0]
 
 
 def test_without_its_auth_nothing_is_served(server: AegraServer, tmp_path: Path) -> None:

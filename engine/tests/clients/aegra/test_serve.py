@@ -8,25 +8,39 @@ from modeshift.commands.serve import OURS, divide_connections
 from modeshift.storage.postgres import MAX_CONNECTIONS
 from tests.harness import prefork
 from tests.harness.place import environment
+from tests.harness.postgres import Postgres
 from tests.harness.root import ROOT
+from tests.harness.server import free_port
 
-URL = "postgresql://nobody@127.0.0.1/nothing"
+URL = "postgresql://nobody:secret@127.0.0.1:9/nothing"
 
 
 @pytest.mark.parametrize(
-    ("url", "workers", "text"),
+    ("settings", "text"),
     [
-        ("", "2", "make serve keeps threads in Postgres: set DATABASE_URL"),
-        (URL, "two", "WORKERS='two' is no number of processes; give 1 or more"),
-        (URL, "0", "WORKERS='0' is no number of processes; give 1 or more"),
-        (URL, "2", "Aegra is not installed here: run make serve, which makes .venv-serve"),
+        ({"DATABASE_URL": ""}, "make serve keeps threads in Postgres: set DATABASE_URL"),
+        ({"WORKERS": "two"}, "WORKERS='two' is no number of processes; give 1 or more"),
+        ({"WORKERS": "0"}, "WORKERS='0' is no number of processes; give 1 or more"),
+        ({"PORT": "abc"}, "PORT='abc' is no port; give a number up to 65535"),
+        ({}, "Postgres at 127.0.0.1/nothing cannot be used now: connection failed: "),
     ],
 )
-def test_it_does_not_start(url: str, workers: str, text: str, tmp_path: Path) -> None:
-    env = environment(tmp_path, DATABASE_URL=url)
-    done = prefork.run("modeshift", "serve", "--workers", workers, env=env, cwd=ROOT)
+def test_it_does_not_start(settings: dict[str, str], text: str, tmp_path: Path) -> None:
+    """And says so in one line, before make sets up an environment for it."""
+    given = {"DATABASE_URL": URL, "PORT": str(free_port()), **settings}
+    env = environment(tmp_path, **given)
+    done = prefork.run("modeshift", "serve", "--check", env=env, cwd=ROOT)
     assert done.returncode == 1
-    assert text in done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"modeshift: {text}")
+
+
+def test_what_could_start_wants_aegra(postgres: Postgres, tmp_path: Path) -> None:
+    url, port = postgres.make_database(), str(free_port())
+    env = environment(tmp_path, DATABASE_URL=url, PORT=port)
+    assert prefork.run("modeshift", "serve", "--check", env=env, cwd=ROOT).returncode == 0
+    done = prefork.run("modeshift", "serve", env=env, cwd=ROOT)
+    assert "Aegra is not installed here: run make serve, which makes .venv-serve" in done.stderr
 
 
 @pytest.mark.parametrize("processes", range(1, 9))

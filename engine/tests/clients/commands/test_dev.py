@@ -40,10 +40,13 @@ def test_what_it_refuses(
         assert expected in str(caught.value)
 
 
-def test_a_port_is_a_number_and_free() -> None:
+def test_a_port_is_a_number_and_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """`langgraph dev` would use another one, and the user's client would not find it."""
     with pytest.raises(UserError, match="PORT='70000' is no port"):
         dev.check_port("127.0.0.1", "70000")
+    monkeypatch.setenv("PORT", "abc")  # as .env's is, once it has been read
+    with pytest.raises(UserError, match="PORT='abc' is no port"):
+        dev.check_port("127.0.0.1", None)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
