@@ -10,7 +10,9 @@ import time
 from functools import cache
 from typing import Any
 
+from aegra_api.core.database import db_manager
 from aegra_api.core.migrations import run_migrations
+from aegra_api.services.langgraph_service import get_langgraph_service
 
 from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.server.checkpointer import database
@@ -130,11 +132,14 @@ def get_claims() -> Claims:
 async def prepare_database() -> None:
     """Make or change all tables, one process at a time; raises ``StorageError``.
 
-    Neither Aegra's migrations nor LangGraph's stand two processes that start together.
+    Neither Aegra's migrations nor its first assistant stand two processes that start together.
     """
     await prepare(database)
     await database.migrate("aegra", _STEPS)
     await database.execute(_FORGET)
     async with migrating(database):
         await asyncio.to_thread(run_migrations)
+        await db_manager.initialize()
+        await get_langgraph_service().initialize()
+        await db_manager.close()
     await database.close()

@@ -13,6 +13,7 @@ from modeshift.graph.configuration.settings import load_settings
 from modeshift.modes.errors import ConfigurationError
 from modeshift.server.app import Page
 from modeshift.server.gate import Gate
+from modeshift.server.logs import shorten_log
 from modeshift.server.operations import Operations
 
 if get_auth_instance() is not auth:  # Aegra goes on without, and everybody is the same user
@@ -25,6 +26,7 @@ async def _say_ok(_: Request) -> JSONResponse:
 
 app.add_route("/ok", _say_ok)  # here, as Aegra asks for no token then
 _settings = load_settings()
+shorten_log(has_content=_settings.log_format != "json")
 # The last one is the outermost: Aegra's own, which make text/plain JSON, come after the gate.
 app.add_middleware(BindSharedAnswers, names_questions=not _settings.bound_answers)
 app.add_middleware(RunClaims, claims=get_claims())

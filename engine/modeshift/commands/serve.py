@@ -45,13 +45,11 @@ def main(
     AgentLoader(settings).deps()
     os.chdir(find_root())
     os.environ.update(_build_environment(settings, count))
-    from modeshift.aegra import claims  # noqa: PLC0415  # of an environment of its own, as below
+    import uvicorn  # noqa: PLC0415  # of an environment of its own, as the next
+
+    from modeshift.aegra import claims, server  # noqa: F401, PLC0415  # what is wrong is said once
 
     asyncio.run(claims.prepare_database())
-    import uvicorn  # noqa: PLC0415
-
-    from modeshift.aegra import server  # noqa: F401, PLC0415  # what is wrong with it is said once
-
     address = f"{format_address(settings.listen, number)}, {count} processes"
     is_json = settings.log_format == "json"
     line = json.dumps({"event": f"serves at {address}"}) if is_json else f"address    {address}"

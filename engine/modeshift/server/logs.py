@@ -27,6 +27,8 @@ _SAID_TWICE = (
 _USER_ERROR = re.compile(r"^modeshift\.modes\.errors\.\w+: .*", re.MULTILINE)
 
 
+_KIND = re.compile(r"(?:Traceback .*\n(?: .*\n)*)?([\w.]+)")
+"""Of the first error in a traceback: what comes after it may be its text."""
 _KEPT = ("timestamp", "level", "logger", "event", "thread_id", "run_id", "langgraph_node")
 _KEPT_OF_REQUESTS = ("method", "path", "status", "latency_ms")
 
@@ -50,8 +52,8 @@ def _drop_content(_: Any, __: str, event: dict[str, Any]) -> dict[str, Any]:
     known = {key: event[key] for key in (*_KEPT, *_KEPT_OF_REQUESTS) if event.get(key) is not None}
     first = str(event.get("event", "")).partition("\n")[0]
     known["event"] = first.partition(" Exception: ")[0][:300]
-    if text := str(event.get("exception", "")).strip():
-        known["error"] = text.splitlines()[-1].partition(":")[0]
+    if kind := _KIND.match(str(event.get("exception", "")).strip()):
+        known["error"] = kind[1]
     return known
 
 

@@ -132,7 +132,8 @@ def test_processes_that_start_together_make_the_tables_once(
     server = AegraServer(tmp_path, postgres.make_database())
     code = "import asyncio, sys, modeshift.aegra.claims as c; print(flush=True); sys.stdin.read()"
     command = [PYTHON, "-c", f"{code}; asyncio.run(c.prepare_database())"]
-    env = server.environment(DATABASE_URL=server.database)
+    config = str(PYTHON.parents[2] / "engine/modeshift/aegra/aegra.json")
+    env = server.environment(DATABASE_URL=server.database, AEGRA_CONFIG=config)
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with ExitStack() as stack:
         start = partial(subprocess.Popen, command, env=env, cwd=server.folder, **pipes)

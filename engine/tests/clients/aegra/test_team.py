@@ -12,6 +12,7 @@ from langgraph_sdk.client import LangGraphClient
 
 from tests.clients.server.test_operations import (
     HELD,
+    SECRET,
     TOKEN,
     read_metrics,
     test_metrics_say_what_was_done,
@@ -49,6 +50,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str
         "AUTH_TOKEN": ",".join(f"{name}:{token}" for name, token in TOKENS.items()),
         "SANDBOX": "auto",
         "APPROVALS": "auto",
+        "LOG_FORMAT": "json",
     }
     rmtree(folder)
 
@@ -66,6 +68,16 @@ def server(
 async def client(server: AegraServer) -> AsyncIterator[LangGraphClient]:
     async with server.get_client(TOKEN) as client:
         yield client
+
+
+async def test_the_log_has_no_content(server: AegraServer, client: LangGraphClient) -> None:
+    thread = await Thread.new(client)
+    await thread.say(f"write .env: {SECRET}", mode="code")
+    await thread.decide({"type": SECRET})
+    assert SECRET in str(thread.error)
+    log = server.log.read_text()
+    assert '"error": "modeshift.modes.errors.InvalidInputError"' in log
+    assert SECRET not in log
 
 
 async def test_sigterm_lets_the_call_end_and_hands_the_rest_over(
