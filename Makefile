@@ -10,6 +10,8 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 READY := .venv/.ready
 SERVE_READY := .venv-serve/.ready
+# By another name: make -n would run lines that have $(MAKE).
+AGAIN = $(MAKE)
 # The engine's tests and benchmarks use the clone's tools.
 IN_ENGINE := cd engine && PYTHONPATH=.. ../$(BIN)/python
 # What make test runs of the engine's, whatever the clone's graph: recorded conversations, gates,
@@ -45,8 +47,7 @@ dev: $(READY) ## serve the agent on the LangGraph dev server; PORT=2024 BROWSER=
 	  $(call flag,reload,RELOAD) $(call flag,verbose,VERBOSE)
 
 serve: $(READY) # serve it in several processes, on the Postgres of DATABASE_URL; PORT=2024 WORKERS=2
-	@$(MAKE) --question $(SERVE_READY) || { $(BIN)/python -m modeshift serve --check \
-	  $(call option,port,PORT) $(call option,workers,WORKERS) && $(MAKE) $(SERVE_READY); }
+	@$(AGAIN) -q $(SERVE_READY) || { ONLY_CHECK=1 $(BIN)/python -m modeshift serve && $(AGAIN) $(SERVE_READY); }
 	@exec .venv-serve/bin/python -m modeshift serve $(call option,port,PORT) $(call option,workers,WORKERS)
 
 chat: $(READY) ## talk to the agent in this terminal, on the server if one runs; THREAD=id MODE=slug WORKSPACE=path

@@ -49,11 +49,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "serve": (
         "serve the agent in several processes, with Aegra on Postgres",
-        {
-            "port=N": "the port to listen on, 2024 unless given",
-            "workers=N": "how many; 1",
-            "check": "only look whether it can start",
-        },
+        {"port=N": "the port to listen on, 2024 unless given", "workers=N": "how many; 1"},
     ),
     "trust": (
         "show the modes, rules and MCP servers that a workspace brings, and trust them",

@@ -20,13 +20,8 @@ OURS = 8
 """In a process: the journal's and the server's, 4 each (modeshift/storage/postgres.py)."""
 
 
-def main(
-    *, port: str | None = None, workers: str | None = None, check: bool = False
-) -> Iterator[str]:
-    """Serve until the process is ended; raises ``UserError`` where it cannot start.
-
-    ``check``: only look whether it could, before make sets up an environment for it.
-    """
+def main(*, port: str | None = None, workers: str | None = None) -> Iterator[str]:
+    """Serve until the process is ended; raises ``UserError`` where it cannot start."""
     settings = load_settings()
     if not settings.database_url.get_secret_value():
         raise ConfigurationError(
@@ -36,7 +31,7 @@ def main(
     count = _check_count(workers or os.environ.get("WORKERS") or "1")
     number = check_port(settings.listen, port)
     asyncio.run(settings.open_database().check())
-    if check:
+    if os.environ.get("ONLY_CHECK"):  # of make, before it sets up the environment
         return iter(())
     if find_spec("aegra_api") is None:
         raise ConfigurationError(

@@ -6,15 +6,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from langchain_core.messages import ToolMessage
 
 from modeshift.graph.journal import Journal
 from modeshift.graph.threads import StartedCalls
 from modeshift.modes.errors import StorageError
+from modeshift.storage.opening import open_database
 from modeshift.storage.sqlite import SqliteDatabase
 from modeshift.storage.threads import open_saver, prepare
 from tests.harness.conversation import APPROVE, Conversation, make_agent
+from tests.harness.postgres import Postgres
 
 BREAK = {
     "a full disk": "PRAGMA max_page_count = 1",
@@ -29,6 +32,23 @@ SAYS = {
     "a file that is read-only": "readonly database",
     "a lock that is held": "database is locked",
 }
+
+
+END = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE datname = current_database() AND pid != pg_backend_pid()"
+)
+POSTGRES = {
+    "lock timeout": (
+        ["BEGIN", "LOCK TABLE decisions, effects IN EXCLUSIVE MODE"],
+        ["ROLLBACK"],
+    ),
+    "read-only transaction": (
+        ["ALTER DATABASE {} SET default_transaction_read_only = true", END],
+        ["SET default_transaction_read_only = false", "ALTER DATABASE {} RESET ALL", END],
+    ),
+}
+"""What breaks and mends it, by what the error says."""
 
 
 class Thread:
@@ -86,6 +106,35 @@ async def test_an_answer_that_cannot_be_stored_runs_nothing(
     await talk.send(None)
     await talk.approve_all()  # who was told of an error is asked again
     assert (workspace / "log").read_text() == "one\n"
+
+
+@pytest.mark.parametrize("what", POSTGRES)
+async def test_a_postgres_that_cannot_be_written_runs_nothing(
+    postgres: Postgres, workspace: Path, what: str
+) -> None:
+    url = postgres.make_database()
+    database = open_database(url, Path("unused"), timeout=2 if what == "lock timeout" else 30)
+    await prepare(database)
+    async with open_saver(database) as saver:
+        started = StartedCalls(journal=Journal(database, workspace.parent / "owners"))
+        talk = Conversation(make_agent(workspace, saver=saver, started_calls=started))
+        await talk.say("run echo one >> log", mode="code")
+        with psycopg.connect(url, autocommit=True) as other:
+            breaks, mends = (
+                [text.format(url.rpartition("/")[2]).encode() for text in texts]
+                for texts in POSTGRES[what]
+            )
+            for statement in breaks:
+                other.execute(statement)
+            with pytest.raises(StorageError, match=f"cannot be used now: .*{what}"):
+                await talk.decide(APPROVE)
+            assert not list(workspace.iterdir())
+            for statement in mends:
+                other.execute(statement)
+        await talk.send(None)
+        await talk.approve_all()
+        assert (workspace / "log").read_text() == "one\n"
+    await database.close()
 
 
 @pytest.mark.parametrize("what", SAYS)
