@@ -83,8 +83,8 @@ test: $(READY) ## run your tests and the engine's main proofs, with no network; 
 record: $(READY) ## record the cassettes anew, of the real provider if its key is set (asks first); T=pattern SCRIPTED=1
 	@$(IN_ENGINE) -m tests.harness.record
 
-snapshots: $(READY) # write the snapshots of prompts and tools anew, tests/snapshots
-	@WRITE=1 $(BIN)/pytest -q tests/test_snapshots.py
+snapshots: $(READY) # write the texts that models and people read anew: tests/snapshots, engine/tests/snapshots
+	@WRITE=1 $(PYTEST) -q -k snapshots
 
 screenshots: $(READY) # write the pictures of the page anew, docs/pictures; needs Chromium
 	@$(IN_ENGINE) -m tests.clients.page.screenshots

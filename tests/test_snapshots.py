@@ -1,11 +1,10 @@
 """What the model sees, as it goes over the wire: prompts, and tools in each format.
 
-A change shows in review as a change of a file in ``snapshots``; `make renew` writes them anew.
+A change shows in review as a change of a file in ``snapshots``; `make snapshots` writes them anew.
 """
 
 import json
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,18 +74,12 @@ def as_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-async def test_what_the_model_sees(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_the_model_sees(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, snapshot: Callable[[str, str], None]
+) -> None:
     sandboxed = make_agent(workspace, MODELS["anthropic"], is_sandboxed=True)
     request = await next_request(Conversation(sandboxed), "hello")
     expected = dict(snapshots(await requests(workspace, monkeypatch), request.body))
-    if os.environ.get("WRITE") == "1":  # make renew
-        SNAPSHOTS.mkdir(exist_ok=True)
-        for file in SNAPSHOTS.iterdir():
-            if file.name not in expected:
-                file.unlink()
-        for name, text in expected.items():
-            (SNAPSHOTS / name).write_text(text, encoding="utf-8")
-    found = {file.name: file.read_text(encoding="utf-8") for file in SNAPSHOTS.iterdir()}
     for name, text in expected.items():
-        assert text == found.get(name, ""), f"{name} has changed; is it meant? `make renew`"
-    assert sorted(found) == sorted(expected), "a snapshot of nothing"
+        snapshot(name, text)
+    assert {file.name for file in SNAPSHOTS.iterdir()} == {*expected}, "a snapshot of nothing"

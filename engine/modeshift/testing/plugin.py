@@ -1,7 +1,7 @@
 """Fixtures for the tests of a clone, whose ``pyproject.toml`` names this plugin.
 
-``workspace`` is an empty folder. ``recorded`` plays the test's cassette, strictly. No test reaches
-another machine, or sees the keys of whoever runs it.
+``workspace`` is an empty folder. ``recorded`` plays the test's cassette, strictly. ``snapshot``
+compares a text with a file. No test reaches another machine, or sees the keys of whoever runs it.
 """
 
 import os
@@ -18,8 +18,10 @@ from modeshift.project import find_root
 from modeshift.testing import traffic
 from modeshift.testing.agent import Conversation, Recorded, make_agent
 from modeshift.testing.loopback import block_network
+from modeshift.testing.snapshots import snapshot
 from modeshift.testing.strict_replay import StrictReplay, body
 
+__all__ = ["snapshot"]
 MODEL = "anthropic:claude-sonnet-5-5"
 OF_PROVIDERS = re.compile(r"(?i)^(openai|anthropic|ollama|langsmith|langchain|azure|google)_")
 OF_THE_NETWORK = re.compile(r"(?i)_proxy$|^ssl_cert_file$|^sslkeylogfile$")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from modeshift.testing.loopback import block_network
-from modeshift.testing.plugin import OF_PROVIDERS, OF_THE_NETWORK, workspace
+from modeshift.testing.plugin import OF_PROVIDERS, OF_THE_NETWORK, snapshot, workspace
 from tests.harness import prefork, recording
 from tests.harness.cassette_format import configure
 from tests.harness.conversation import Conversation, make_agent
@@ -32,6 +32,7 @@ __all__ = [
     "is_streamed",
     "provider",
     "recorded",
+    "snapshot",
     "start_tape",
     "workspace",
 ]
@@ -62,11 +63,14 @@ PLAYED = ("openai-streamed", "chat-whole", "anthropic-streamed")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(recording)  # behind pytest-recording, whose fixtures it replaces
+    config.addinivalue_line("markers", "snapshots: writes files of texts in make snapshots")
     config.addinivalue_line("markers", "conversation: has a tape; what make record records anew")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if "snapshot" in getattr(item, "fixturenames", ()):
+            item.add_marker("snapshots")
         if "start_tape" in getattr(item, "fixturenames", ()):
             item.add_marker("vcr")
             item.add_marker("conversation")

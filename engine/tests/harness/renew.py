@@ -1,6 +1,6 @@
 """``make renew``: write all that is derived from modes, prompts, tools and code anew.
 
-The tables and the diagram in README.md and docs/, the snapshots of what the model sees, and the
+The tables and the diagram in README.md and docs/, the snapshots of texts, and the
 recordings of the scripted provider. Says which files have changed.
 """
 
@@ -16,7 +16,7 @@ from tests.harness.root import CONFIG, ENGINE, ROOT
 STEPS = {
     "tables and diagrams": ("tests.harness.readme",),
     "figures": ("benchmarks.stats",),
-    "snapshots": ("pytest", "-q", *CONFIG, "../tests/test_snapshots.py"),
+    "snapshots": ("pytest", "-q", *CONFIG, "-k", "snapshots"),
     "recordings": ("tests.harness.record",),
 }
 
@@ -59,6 +59,7 @@ def _digests() -> Iterator[tuple[str, str]]:
         (".", "*.md"),
         ("docs", "*.md"),
         ("tests/snapshots", "*"),
+        ("engine/tests/snapshots", "*"),
         ("cassettes", "*/*.yaml"),
         ("engine/tests/cassettes", "*/*.yaml"),
     ):

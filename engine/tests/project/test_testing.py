@@ -1,4 +1,4 @@
-"""What the fixture ``recorded`` of a clone's tests says of a cassette that does not fit.
+"""What the fixtures of a clone's tests say of a cassette or a snapshot that does not fit.
 
 What else is there for a clone's tests is shown in docs/cassettes.md, which test_recipe.py follows.
 """
@@ -36,6 +36,11 @@ async def test_differs(recorded):
         await recorded("hello").say("Something else.")
 
 
+@pytest.mark.parametrize("name", ["missing", "changed", "same"])
+def test_snapshot(snapshot, name):
+    snapshot(f"{name}.txt", {"heading": "text"})
+
+
 def test_nobody_is_reached():
     assert "OPENAI_API_KEY" not in os.environ
     with pytest.raises(AssertionError, match="a test wants to know where"):
@@ -44,10 +49,13 @@ def test_nobody_is_reached():
 
 
 @pytest.mark.slow
-def test_a_cassette_that_does_not_fit_is_named(tmp_path: Path) -> None:
+def test_a_cassette_or_snapshot_that_does_not_fit_is_named(tmp_path: Path) -> None:
     for name in LINKED:
         (tmp_path / name).symlink_to(ROOT / name)
-    (tmp_path / "test_samples.py").write_text(TESTS)
+    (tmp_path / "tests/snapshots").mkdir(parents=True)
+    (tmp_path / "tests/test_samples.py").write_text(TESTS)
+    (tmp_path / "tests/snapshots/changed.txt").write_text("==== heading\ntexts\n")
+    (tmp_path / "tests/snapshots/same.txt").write_text("==== heading\ntext\n")
     (tmp_path / "cassettes/test_samples").mkdir(parents=True)
     for name in ("unplayed", "differs"):
         shutil.copy(
@@ -56,13 +64,22 @@ def test_a_cassette_that_does_not_fit_is_named(tmp_path: Path) -> None:
         )
     options = ("-q", "-p", "no:cacheprovider", "-p", "modeshift.testing.plugin")
     env = {**os.environ, "PYTHONPATH": f"{ENGINE}:{tmp_path}", "OPENAI_API_KEY": "secret"}
-    command = ("-m", "pytest", *options, "-o", "asyncio_mode=auto", "test_samples.py")
+    command = ("-m", "pytest", *options, "-o", "asyncio_mode=auto", "tests")
     done = run(sys.executable, *command, cwd=tmp_path, env=env)
     for text in (
         "test_samples/test_missing.yaml is missing; record it: make record T=test_missing",
         "test_samples/test_unplayed.yaml: not played: 1, 2 of 2",
         "test_samples/test_differs.yaml: request 1 of 2 is not as recorded:",
-        "3 passed",
+        "snapshots/missing.txt is missing; `make snapshots` writes it",
+        "snapshots/changed.txt has changed; is it meant? `make snapshots`",
+        "-texts\n+text\n",
+        "2 failed, 4 passed",
         "3 errors",
     ):
         assert text in done.stdout, done.stdout + done.stderr
+
+
+def test_each_snapshot_is_of_a_test() -> None:
+    tests = "".join(file.read_text() for file in (ENGINE / "tests").rglob("test_*.py"))
+    names = [file.name for file in (ENGINE / "tests/snapshots").iterdir()]
+    assert [name for name in names if f'snapshot("{name}", ' not in tests] == []

@@ -16,6 +16,10 @@ class Shown:
     stdout: str
     stderr: str
 
+    @property
+    def text(self) -> str:
+        return self.stdout + self.stderr
+
 
 Run = Callable[..., Shown]
 
