@@ -27,16 +27,14 @@ def snapshot(request: pytest.FixtureRequest, tmp_path: Path) -> Snapshot:
     With ``WRITE=1``, as `make snapshots` sets it, the file is written.
     """
     tests = next(folder for folder in request.path.parents if folder.name == "tests")
+    paths = {str(tmp_path): "/somewhere", str(find_root()): "/clone"}
 
     def compare(name: str, texts: str | Mapping[str, str]) -> None:
         if not isinstance(texts, str):
-            texts = "\n".join(f"==== {name}\n{text.rstrip()}\n" for name, text in texts.items())
-        for path, shown in (
-            (sys.executable, "python"),
-            (tmp_path, "/somewhere"),
-            (find_root(), "/clone"),
-        ):
-            texts = texts.replace(str(path), shown)
+            named = ((repr(heading)[1:-1], text.rstrip()) for heading, text in texts.items())
+            texts = "\n".join(f"==== {heading}\n{text}\n" for heading, text in named)
+        for path, shown in {sys.executable: "python", **paths}.items():
+            texts = texts.replace(path, shown)
         for pattern, shown in CHANGING.items():
             texts = re.sub(pattern, shown, texts)
         file = tests / "snapshots" / name

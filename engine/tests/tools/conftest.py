@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.tools.toolbox import Toolbox, build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.modes import load_test_catalog
@@ -32,6 +33,17 @@ def make_run(toolbox: Toolbox) -> Run:
         return text
 
     return run
+
+
+async def run_wrongly(run: Run, *calls: tuple[str, dict[str, Any]]) -> dict[str, str]:
+    """Calls that are refused or fail, and what the model is told of each."""
+    told = {}
+    for name, args in calls:
+        with pytest.raises((ToolFailedError, InvalidCallError)) as caught:
+            await run(name, **args)
+        told[f"{name} {str(args)[:200]}"] = str(caught.value)
+    assert len(told) == len(calls)
+    return told
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 
 from modeshift.graph.configuration.settings import load_settings
 from modeshift.modes.errors import ConfigurationError
+from modeshift.testing.snapshots import Snapshot
 
 TOKEN = "alices-own-token"  # noqa: S105
 OTHERS = """
@@ -27,47 +28,48 @@ def env_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / ".env"
 
 
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("WORKSPCE=/a", "WORKSPCE in {} is not a setting; did you mean WORKSPACE?"),
-        ("MODLE=offline", "MODLE in {} is not a setting; did you mean MODEL?"),
-        ('\nAUTH_TOKEN="short', "line 2 of {} is not NAME=value, or a quote in it is not closed"),
-        ("AUTH_TOKEN", "line 1 of {} is not NAME=value"),
-        ("AUTH_TOKEN: short", "line 1 of {} is not NAME=value"),
-        ("approval=auto", "approval in {} is not a setting; did you mean APPROVALS?"),
-        ("TRUST_WORKSPACE=maybe", "TRUST_WORKSPACE='maybe': give true or false"),
-        ("COMMAND_MEMORY=lots", "COMMAND_MEMORY='lots': "),
-        ("MAX_STEPS=0", "MAX_STEPS='0': "),
-        ("CONTEXT_WINDOW=200k", "CONTEXT_WINDOW='200k': "),
-        ("CONTEXT_WINDOW=100", "CONTEXT_WINDOW='100': Input should be greater than or equal to "),
-        ("CACHE_TTL=2h", "CACHE_TTL='2h': Input should be '5m' or '1h'"),
-        ("APPROVALS=yolo", "APPROVALS='yolo': Input should be 'manual' or 'auto'"),
-        ("MODELS=foo", "MODELS='foo': 'foo' is neither 'offline' nor "),
-        ("MODELS=ollama:qwen3,openai:", "'openai:' is neither 'offline' nor "),
-        ("CONFIG_FOLDER=/nowhere", "CONFIG_FOLDER='/nowhere' is not a folder; make it, or leave"),
-        ("ALLOWED_ORIGINS=*", "'*' is not of the form scheme://host[:port]"),
-        ("ALLOWED_ORIGINS=http://a,http://a/", "'http://a/' is not of the form"),
-        ("ALLOWED_ORIGINS=ftp://a", "ALLOWED_ORIGINS"),
-        ("ALLOWED_ORIGINS=null", "ALLOWED_ORIGINS"),
-        ("ALLOWED_ORIGINS=http://", "ALLOWED_ORIGINS"),
-        ("LISTEN=0.0.0.0", "LISTEN='0.0.0.0' lets others on the network in; set AUTH_TOKEN too"),
-        ("LISTEN=127.0.0.2", "set AUTH_TOKEN too"),
-        ("LISTEN=::", "set AUTH_TOKEN too"),
-        ("AUTH_TOKEN=short", "AUTH_TOKEN has a token of less than 16 characters"),
-        (f"AUTH_TOKEN=a:{TOKEN},b:short", "AUTH_TOKEN has a token of less than 16 characters"),
-        ("COMMAND_NETWORK=true\nSANDBOX=auto", "approve its own calls there; set AUTH_TOKEN too"),
-    ],
-)
-def test_what_is_wrong_is_said_at_start(env_file: Path, line: str, says: str) -> None:
+def test_what_is_wrong_is_said_at_start(
+    env_file: Path, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot
+) -> None:
     for name in ("SANDBOX", "CONFIG_FOLDER"):
         os.environ.pop(name, None)
-    env_file.write_text(f"{line}\n")
-    with pytest.raises(ConfigurationError) as caught:
-        load_settings(env_file)
-    assert says.format(env_file) in str(caught.value)
-    assert ".env.example" in str(caught.value) or "leave CONFIG_FOLDER out" in str(caught.value)
-    assert "short" not in str(caught.value), "a secret"
+    environment, told = os.environ, {}
+    for line in (
+        "WORKSPCE=/a",
+        "MODLE=offline",
+        '\nAUTH_TOKEN="short',
+        "AUTH_TOKEN",
+        "AUTH_TOKEN: short",
+        "approval=auto",
+        "TRUST_WORKSPACE=maybe",
+        "COMMAND_MEMORY=lots",
+        "MAX_STEPS=0",
+        "CONTEXT_WINDOW=200k",
+        "CONTEXT_WINDOW=100",
+        "CACHE_TTL=2h",
+        "APPROVALS=yolo",
+        "MODELS=foo",
+        "MODELS=ollama:qwen3,openai:",
+        "CONFIG_FOLDER=/nowhere",
+        "ALLOWED_ORIGINS=*",
+        "ALLOWED_ORIGINS=http://a,http://a/",
+        "ALLOWED_ORIGINS=ftp://a",
+        "ALLOWED_ORIGINS=null",
+        "ALLOWED_ORIGINS=http://",
+        "LISTEN=0.0.0.0",
+        "LISTEN=127.0.0.2",
+        "LISTEN=::",
+        "AUTH_TOKEN=short",
+        f"AUTH_TOKEN=a:{TOKEN},b:short",
+        "COMMAND_NETWORK=true\nSANDBOX=auto",
+    ):
+        monkeypatch.setattr(os, "environ", environment.copy())
+        env_file.write_text(f"{line}\n")
+        with pytest.raises(ConfigurationError) as caught:
+            load_settings(env_file)
+        told[line] = str(caught.value)
+        assert "short" not in told[line], "a secret"
+    snapshot("settings.txt", told)
 
 
 @pytest.mark.parametrize("name", ["WORKSPCE", "TRUST_WORSPACE", "COMAND_NETWORK", "CHECKPOINT"])

@@ -10,6 +10,7 @@ from modeshift.graph.configuration.loading import AgentCache
 from modeshift.graph.configuration.mcp_file import read_project_servers
 from modeshift.graph.configuration.sources import Sources
 from modeshift.graph.configuration.user_files import TrustedServer, TrustFile
+from modeshift.testing.snapshots import Snapshot
 from modeshift.tools.servers import Server, ToolDescription
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness import prefork
@@ -107,42 +108,31 @@ def test_how_products_write_http(place: UserFolders, key: str, kind: str) -> Non
     assert (servers["web"].url, notices) == ("https://x.example/mcp", "")
 
 
-@pytest.mark.parametrize(
-    ("entry", "says"),
-    [
-        ({"type": "sse", "url": "https://x.example"}, "'sse' is not supported"),
-        ({"type": "carrier-pigeon"}, "'carrier-pigeon' is neither stdio nor http"),
-        ({}, "give a command, or a url"),
-        ({**STDIO, "url": "https://x.example"}, "give a command, or a url"),
-        ({"url": "file:///etc/passwd"}, "no http:// or https:// address"),
-        ({"command": "npx", "args": "-y files"}, "args: "),
-        ({"command": "npx\u200b"}, r"not shown: 'npx\\u200b'"),
-        ({"command": "npx", "env": {"A": "${NOT_SET}"}}, "the variable NOT_SET is not set"),
-        ({"command": "npx", "args": ["${input:key}"]}, "'${input:key}' is no ${VAR}"),
-        ({"command": "npx", "args": ["${HOME"]}, "'${HOME' is no ${VAR}"),
-        ({"command": "npx", "args": ["${A:-${HOME}}"]}, "is no ${VAR}"),
-        ({"command": "npx", "timeout": -1}, "timeout: "),
-        ("npx", "is not a mapping"),
-    ],
-)
-def test_what_cannot_be_a_server_is_left_out_alone(
-    place: UserFolders, entry: Any, says: str
-) -> None:
-    own(place, bad=entry, good=STDIO)
-    servers, notices = load(place)
-    assert list(servers) == ["good"]
-    assert "MCP server 'bad' is left out: " in notices
-    assert says in notices
-
-
-def test_unknown_keys_and_grants_are_dropped_with_a_notice(place: UserFolders) -> None:
-    own(place, git={**STDIO, "alwaysAllow": ["log"], "watchPaths": ["x"], "\x1b[2J": 1})
-    servers, notices = load(place)
-    assert "git" in servers
-    assert "alwaysAllow of MCP server 'git' is dropped" in notices
-    assert "in permissions.yaml, where its tools are called mcp__git__..." in notices
-    assert "unknown key 'watchPaths' is ignored" in notices
-    assert "\x1b" not in notices
+def test_what_cannot_be_a_server_is_left_out_alone(place: UserFolders, snapshot: Snapshot) -> None:
+    told = {}
+    for entry in (
+        {"type": "sse", "url": "https://x.example"},
+        {"type": "carrier-pigeon"},
+        {},
+        {**STDIO, "url": "https://x.example"},
+        {"url": "file:///etc/passwd"},
+        {"command": "npx", "args": "-y files"},
+        {"command": "npx\u200b"},
+        {"command": "npx", "env": {"A": "${NOT_SET}"}},
+        {"command": "npx", "args": ["${input:key}"]},
+        {"command": "npx", "args": ["${HOME"]},
+        {"command": "npx", "args": ["${A:-${HOME}}"]},
+        {"command": "npx", "timeout": -1},
+        "npx",
+    ):
+        own(place, bad=entry, good=STDIO)
+        servers, told[str(entry)] = load(place)
+        assert list(servers) == ["good"]
+    unknown = {"alwaysAllow": ["log"], "watchPaths": ["x"], "\x1b[2J": 1}
+    own(place, git={**STDIO, **unknown})
+    servers, told[f"{unknown}, which is dropped"] = load(place)
+    assert list(servers) == ["git"]
+    snapshot("mcp-entries.txt", told)
 
 
 @pytest.mark.parametrize(
