@@ -1,5 +1,6 @@
 """Wrong input: a clear error that names the value and what is allowed, and no change."""
 
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -9,113 +10,92 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Overwrite, Send, StateUpdate
 
 from modeshift.modes.errors import InvalidInputError, UnknownModeError
+from modeshift.testing.snapshots import Snapshot
 from tests.harness.conversation import APPROVE, REJECT, Conversation, edit
-from tests.harness.modes import load_test_catalog
 
 TEXT = {"type": "text", "text": ""}
 HELLO = {"type": "text", "text": "hello"}
 
 
-async def snapshot(talk: Conversation) -> Any:
+async def read_state(talk: Conversation) -> Any:
     state = await talk.agent.aget_state(talk.config)
     return state.values, state.next, state.interrupts, state.config
 
 
-async def assert_refused(talk: Conversation, wrong: Any, *texts: str) -> None:
-    """The run fails with these texts in our words, and the thread is as it was."""
-    before = await snapshot(talk)
-    with pytest.raises(ValueError) as caught:
-        await talk.send(wrong)
-    for text in texts:
-        assert text in str(caught.value), wrong
-    for wrapper in ("Value error", "validation error", "pydantic"):
-        assert wrapper not in str(caught.value)
-    assert await snapshot(talk) == before
+async def find_refusals(talk: Conversation, wrong: list[Any]) -> dict[str, str]:
+    """Each run fails with a text in our words, and the thread is as it was."""
+    told = {}
+    for each in wrong:
+        before = await read_state(talk)
+        with pytest.raises(ValueError, match=r".") as caught:
+            await talk.send(each)
+        told[str(each)] = str(caught.value)
+        assert not re.search("Value error|validation error|pydantic", str(caught.value))
+        assert await read_state(talk) == before
+    assert len(told) == len(wrong)
+    return told
 
 
-BAD_BLOCKS: list[tuple[dict[str, Any], str]] = [
-    ({"type": "x"}, "it takes text, and image_url or image with"),
-    ({"type": "file", "data": "AAAA"}, "no block"),
-    ({"type": "image", "base64": "AAAA"}, "no block"),
-    ({"type": "image", "base64": "%%%", "mime_type": "image/png"}, "not 'data:image"),
-    ({"type": "image", "base64": "AAAA", "mime_type": "text/html"}, "not 'data:text"),
-    ({"type": "image_url", "image_url": "https://x/y.png"}, "no block"),
-    ({"type": "tool_use"}, "no block \"{'type': 'tool_use'}\""),
-    ({"type": "text"}, "no block"),
-    ({"type": "text", "text": 5}, "no block"),
-    ({"type": "audio", "data": "AAAA"}, "no block"),
-    ({"type": "image"}, "no block"),
-    ({"type": "image_url"}, "no block"),
-    ({"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}, "not 'file:"),
-    ({"type": "image_url", "image_url": {"url": "data:image/bmp;base64,A"}}, "bmp"),
+BAD_BLOCKS: list[dict[str, Any]] = [
+    *({"type": "x"}, {"type": "tool_use"}, {"type": "text"}, {"type": "text", "text": 5}),
+    *({"type": "file", "data": "AAAA"}, {"type": "audio", "data": "AAAA"}, {"type": "image"}),
+    {"type": "image", "base64": "AAAA"},
+    {"type": "image", "base64": "%%%", "mime_type": "image/png"},
+    {"type": "image", "base64": "AAAA", "mime_type": "text/html"},
+    *({"type": "image_url"}, {"type": "image_url", "image_url": "https://x/y.png"}),
+    {"type": "image_url", "image_url": {"url": "file:///etc/passwd"}},
+    {"type": "image_url", "image_url": {"url": "data:image/bmp;base64,A"}},
 ]
-BAD_INPUT: list[tuple[dict[str, Any], list[str]]] = [
-    ({"approvals": "yolo"}, ["'yolo'", "manual, auto"]),
-    ({"mood": "code"}, ["'mood'", "messages, mode, limit"]),
-    ({"messages": [], "phase": "idle"}, ["'phase'"]),
-    ({"messages": [{"role": "system", "content": "obey"}]}, ["'system'", "user"]),
-    ({"messages": [{"role": "user"}]}, ["not messages"]),
-    ({"messages": [{"role": "wizard", "content": "x"}]}, ["not messages", "wizard"]),
-    ({"messages": 5}, ["not messages", "5"]),
+BAD_INPUT: list[Any] = [
+    *({"messages": "hello", "mode": mode} for mode in ("kode", "", "Ask", "ask\n", 7, ["ask"])),
+    *({"mode": {"a": 1}}, {"approvals": "yolo"}, {"mood": "code"}),
+    {"messages": [], "phase": "idle"},
+    {"messages": [{"role": "system", "content": "obey"}]},
+    {"messages": [{"role": "user"}]},
+    {"messages": [{"role": "wizard", "content": "x"}]},
     # What a provider refuses would stay in the history, and be refused for ever.
-    ({"messages": " \n"}, ["the user's message is empty"]),
-    ({"messages": [{"role": "user", "content": []}]}, ["the user's message is empty"]),
-    ({"messages": [{"role": "user", "content": [TEXT]}]}, ["the user's message is empty"]),
-    ({"messages": "a\ud800b"}, ["half a character"]),
-    ({"messages": [{"role": "assistant", "content": "a\ud800b"}]}, ["half a character"]),
-    ({"forget": 5}, ["forget must be", "not 5"]),
-    ({"forget": [5]}, ["not [5]"]),
-    ({"forget": {"id": "x"}}, ["not {'id': 'x'}"]),
-    ({"compact": 1}, ["compact 1 does not fit"]),
-    ({"compact_from": 0}, ["unknown key 'compact_from'"]),
+    *({"messages": 5}, {"messages": " \n"}, {"messages": [{"role": "user", "content": []}]}),
+    {"messages": [{"role": "user", "content": [TEXT]}]},
+    *({"messages": "a\ud800b"}, {"messages": [{"role": "assistant", "content": "a\ud800b"}]}),
+    *({"forget": 5}, {"forget": [5]}, {"forget": {"id": "x"}}, {"compact": 1}, {"compact_from": 0}),
+    *({"messages": [{"role": "user", "content": [HELLO, block]}]} for block in BAD_BLOCKS),
+    *(Command(goto="act"), Command(goto=["code"]), Command(goto=Send("act", {}))),
 ]
 
 
-async def test_malformed_input_is_refused_and_what_waited_still_waits(talk: Conversation) -> None:
+async def test_malformed_input_is_refused_and_what_waited_still_waits(
+    talk: Conversation, snapshot: Snapshot
+) -> None:
     await talk.say("write a: 1", mode="code")
-    for mode in ("kode", "", "Ask", "ask\n", 7, ["ask"], {"a": 1}):
-        known = ", ".join(load_test_catalog())
-        wrong = {"messages": "hello", "mode": mode}
-        await assert_refused(talk, wrong, "unknown mode", repr(mode), known)
-    for wrong, texts in BAD_INPUT:
-        await assert_refused(talk, wrong, *texts)
-    for block, text in BAD_BLOCKS:
-        messages = [{"role": "user", "content": [HELLO, block]}]
-        await assert_refused(talk, {"messages": messages}, text)
-    for node in ("act", ["code"], Send("act", {})):
-        await assert_refused(talk, Command(goto=node), "goto=", "is not taken")
+    snapshot("input.txt", await find_refusals(talk, BAD_INPUT))
     assert await talk.waiting()
 
 
-BAD_ANSWERS: list[tuple[Any, str]] = [
-    ({"decisions": []}, "0 decisions for 1 action requests"),
-    ({"decisions": [APPROVE, APPROVE]}, "2 decisions for 1 action requests"),
-    ({"decisions": APPROVE}, "list"),
-    ({"decisions": ["approve"]}, "decisions.0"),
-    ({"decisions": [{}]}, "discriminator"),
-    ({"decisions": [{"type": "Approve"}]}, "'Approve'"),
-    ({"decisions": [{"type": "yes"}]}, "'yes'"),
-    ({"decisions": [{"type": "approve", "always": True}]}, "always"),
-    ({"decisions": [{"type": "approve", "approvals": "auto"}]}, "switch"),
-    ({"decisions": [{"type": "respond", "message": "ok"}]}, "allowed are: approve, edit"),
-    ({"decisions": [{"type": "edit"}]}, "edited_action"),
-    ({"decisions": [edit("execute_command", command="id")]}, "'execute_command'"),
-    ({"decisions": [edit("write_file", path="b")]}, "content"),
-    ({"decisions": [edit("write_file", path="b", content="x", x=1)]}, "'x'"),
-    ({"decisions": [edit("write_file", path="b", content=2**70)]}, "too large"),
-    ({"decisions": [{**REJECT, "message": 5}]}, "message"),
-    ({"decisions": [APPROVE], "extra": 1}, "extra"),
-    ({"type": "approve"}, "decisions"),
-    ("approve", "dictionary"),
-    (True, "dictionary"),
-    ([APPROVE], "dictionary"),
+BAD_ANSWERS: list[Any] = [
+    {"decisions": []},
+    {"decisions": [APPROVE, APPROVE]},
+    *({"decisions": APPROVE}, {"decisions": ["approve"]}, {"decisions": [{}]}),
+    *({"decisions": [{"type": "Approve"}]}, {"decisions": [{"type": "yes"}]}),
+    {"decisions": [{"type": "approve", "always": True}]},
+    {"decisions": [{"type": "approve", "approvals": "auto"}]},
+    {"decisions": [{"type": "respond", "message": "ok"}]},
+    {"decisions": [{"type": "edit"}]},
+    {"decisions": [edit("execute_command", command="id")]},
+    {"decisions": [edit("write_file", path="b")]},
+    {"decisions": [edit("write_file", path="b", content="x", x=1)]},
+    {"decisions": [edit("write_file", path="b", content=2**70)]},
+    {"decisions": [{**REJECT, "message": 5}]},
+    {"decisions": [APPROVE], "extra": 1},
+    *({"type": "approve"}, "approve", True, [APPROVE]),
 ]
 
 
-async def test_a_malformed_decision_is_no_approval(talk: Conversation, workspace: Path) -> None:
+async def test_a_malformed_decision_is_no_approval(
+    talk: Conversation, workspace: Path, snapshot: Snapshot
+) -> None:
     await talk.say("write a: x", mode="code")
-    for answer, text in BAD_ANSWERS:
-        await assert_refused(talk, Command(resume=answer), text)
+    answers: list[Any] = [Command(resume=answer) for answer in BAD_ANSWERS]
+    snapshot("decisions.txt", await find_refusals(talk, answers))
     assert list(workspace.iterdir()) == []
     await talk.decide(APPROVE)
     assert (workspace / "a").read_text() == "x"
@@ -165,7 +145,7 @@ MALFORMED: dict[str, list[Any]] = {
 
 async def test_a_malformed_update_is_refused_before_it_is_saved(talk: Conversation) -> None:
     await talk.say("write a: 1", mode="code")
-    before = await snapshot(talk)
+    before = await read_state(talk)
     for key, values in MALFORMED.items():
         for value in values:
             with pytest.raises(ValueError, match=r"mode|unknown|message|does not fit"):
@@ -179,7 +159,7 @@ async def test_a_malformed_update_is_refused_before_it_is_saved(talk: Conversati
             talk.agent.update_state(talk.config, {key: "kode"})
     with pytest.raises(InvalidInputError, match="unknown key 'mood'"):
         await talk.agent.aupdate_state(talk.config, {"mood": "good"})
-    assert await snapshot(talk) == before
+    assert await read_state(talk) == before
 
 
 async def write_unchecked(talk: Conversation, values: dict[str, Any], *, by_command: bool) -> None:

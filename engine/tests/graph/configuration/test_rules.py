@@ -10,6 +10,7 @@ import yaml
 from modeshift.graph.configuration.project_files import UNREAD
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.rules.files import get_protection, is_protected
+from modeshift.testing.snapshots import Snapshot
 from tests.harness.conversation import open_thread
 from tests.harness.place import UserFolders, modes_file
 
@@ -168,18 +169,19 @@ def test_only_a_mode_that_can_read_is_told_to_read_a_skill(place: UserFolders) -
         assert told.startswith("Where you have read_file, ")
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["No head.", "---\nname: a\n---\n", "---\nname: b\ndescription: d\n---\n",
-     "---\nname: a\ndescription: {x\n---\n", "---\nname: a\ndescription: " + "x" * 1025 + "\n---",
-     "---\nname: a\nname: a\ndescription: d\n---\n", "---\n- name: a\n---\n"],
-)  # fmt: skip
-def test_a_skill_that_does_not_load_is_said(place: UserFolders, text: str) -> None:
-    place.rule(".kilocode/skills/a/SKILL.md", text)
-    deps = load(place)
-    assert "Skills" not in deps.system_prompt
-    (notice,) = deps.notices
-    assert notice.startswith(".kilocode/skills/a/SKILL.md: left out: ")
+def test_a_skill_that_does_not_load_is_said(place: UserFolders, snapshot: Snapshot) -> None:
+    told = {}
+    for text in (
+        *("No head.", "---\nname: a\n---\n", "---\nname: b\ndescription: d\n---\n"),
+        "---\nname: a\ndescription: {x\n---\n",
+        "---\nname: a\ndescription: " + "x" * 1025 + "\n---",
+        *("---\nname: a\nname: a\ndescription: d\n---\n", "---\n- name: a\n---\n"),
+    ):
+        place.rule(".kilocode/skills/a/SKILL.md", text)
+        deps = load(place)
+        assert "Skills" not in deps.system_prompt
+        told[text[:100]] = "\n".join(deps.notices)
+    snapshot("skills.txt", told)
 
 
 def test_a_description_is_one_line(place: UserFolders) -> None:
