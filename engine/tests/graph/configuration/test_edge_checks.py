@@ -96,29 +96,23 @@ def test_wrong_tests_of_the_owner_are_named_with_their_line(
 BUILT_IN = "switches: [{to: ask, when: plan_written, otherwise: Plan.}, {to: debug}]"
 
 
-@pytest.mark.parametrize(
-    ("rest", "problem"),
-    [
-        ("    switches: [architect]\n", "an edge that modes/code.yaml does not have"),
-        ("    switches: ['*']\n", "an edge that modes/code.yaml does not have"),
-        ("    switches: [{to: ask, ask: never}]\n", "only you can allow more"),
-        ("    enterFrom: ['*']\n", ""),
-        ("    subtasks: [ask, code]\n", "an edge that modes/code.yaml does not have"),
-    ],
-)
 def test_a_workspaces_mode_widens_nothing(
-    place: UserFolders, clone: Path, rest: str, problem: str
+    place: UserFolders, clone: Path, snapshot: Snapshot
 ) -> None:
     add(clone, "code", f"{BUILT_IN}\nsubtasks: [ask]")
-    place.project_modes.write_text(modes_file("code", role="Wider.", rest=rest))
-    deps = load(place, clone).deps()
-    if problem:
-        assert ".kilocodemodes, line 6: mode 'code'" in deps.notices[0]
-        assert problem in deps.notices[0]
-        assert deps.catalog["code"].role_definition != "Wider."
-    edge = deps.edges.find("code", "ask", Way.ASK)
-    assert edge is not None
-    assert (edge.when, deps.edges.find("code", "architect", Way.ASK)) == ("plan_written", None)
+    told = {}
+    for rest in (
+        *("switches: [architect]", "switches: ['*']", "switches: [{to: ask, ask: never}]"),
+        *("subtasks: [ask, code]", "enterFrom: ['*']"),
+    ):
+        place.project_modes.write_text(modes_file("code", role="Wider.", rest=f"    {rest}\n"))
+        deps = load(place, clone).deps()
+        told[rest] = "\n".join(deps.notices)
+        assert (deps.catalog["code"].role_definition != "Wider.") is ("enterFrom" not in rest)
+        edge = deps.edges.find("code", "ask", Way.ASK)
+        assert edge is not None
+        assert (edge.when, deps.edges.find("code", "architect", Way.ASK)) == ("plan_written", None)
+    snapshot("edges-of-a-workspace.txt", told)
 
 
 def test_a_workspaces_mode_keeps_and_narrows(place: UserFolders, clone: Path) -> None:

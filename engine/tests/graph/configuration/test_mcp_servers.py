@@ -206,7 +206,9 @@ def test_trust_is_taken_back_with_that_in_the_files(place: UserFolders) -> None:
     assert "fix the file or remove it" in notices
 
 
-def test_a_name_belongs_to_the_user_then_to_the_editor(place: UserFolders) -> None:
+def test_a_name_belongs_to_the_user_then_to_the_editor(
+    place: UserFolders, snapshot: Snapshot
+) -> None:
     own(place, one=STDIO)
     project(place, one={"command": "evil"}, two={"command": "evil"})
     project(place, ".roo/mcp.json", two={"command": "other"})
@@ -217,10 +219,7 @@ def test_a_name_belongs_to_the_user_then_to_the_editor(place: UserFolders) -> No
         ("one", "npx"),
         ("two", "ed"),
     ]
-    for who in ("the editor", ".mcp.json"):
-        assert f"'one' of {who} is left out: {place.home / 'mcp.json'} has one" in str(deps.notices)
-    assert "'two' of .mcp.json is left out: the editor has one" in str(deps.notices)
-    assert ".roo/mcp.json: MCP server 'two' is left out: .mcp.json has another" in str(deps.notices)
+    snapshot("mcp-names.txt", "\n".join(deps.notices) + "\n")
 
 
 def test_an_editors_servers_are_for_its_session_alone(place: UserFolders) -> None:
