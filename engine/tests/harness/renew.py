@@ -16,7 +16,7 @@ from tests.harness.root import CONFIG, ENGINE, ROOT
 STEPS = {
     "tables and diagrams": ("tests.harness.readme",),
     "figures": ("benchmarks.stats",),
-    "snapshots": ("pytest", "-q", *CONFIG, "-k", "snapshots"),
+    "snapshots": ("pytest", "-q", "-n", "3", *CONFIG, "-k", "snapshots"),
     "recordings": ("tests.harness.record",),
 }
 

@@ -132,6 +132,8 @@ def check(told: dict[str, str], text: str, problem: str) -> None:
     told[heading] = problem
 
 
+SLUGS = ('"a\\nb"', "__class__", "ä", "٣", "''", "[]", "a" * 101)
+NAMES = ("a" * 101, '"A\\u2028B"', '"A\\u2800B"', '"A\\ufe00B"', "''", '" \\t"', '"A\\nB"')
 NEIGHBOUR = "{slug: z, name: Z, roleDefinition: r, groups: [read]}\n"
 
 
@@ -141,20 +143,8 @@ def test_a_broken_mode_is_refused_and_never_its_neighbours(snapshot: Snapshot) -
         "customModes: [a]",
         "customModes: [{}]",
         modes_file("a", "a"),
-        MODE.replace("slug: a", 'slug: "a\\nb"'),
-        MODE.replace("slug: a", "slug: __class__"),
-        MODE.replace("slug: a", "slug: ä"),
-        MODE.replace("slug: a", "slug: ٣"),
-        MODE.replace("slug: a", "slug: ''"),
-        MODE.replace("slug: a", "slug: []"),
-        MODE.replace("slug: a", "slug: " + "a" * 101),
-        MODE.replace("name: A", "name: " + "a" * 101),
-        MODE.replace("name: A", 'name: "A\\u2028B"'),
-        MODE.replace("name: A", 'name: "A\\u2800B"'),
-        MODE.replace("name: A", 'name: "A\\ufe00B"'),
-        MODE.replace("name: A", "name: ''"),
-        MODE.replace("name: A", 'name: " \\t"'),
-        MODE.replace("name: A", 'name: "A\\nB"'),
+        *(MODE.replace("slug: a", f"slug: {slug}") for slug in SLUGS),
+        *(MODE.replace("name: A", f"name: {name}") for name in NAMES),
         MODE.replace("roleDefinition: r", "roleDefinition: '  '"),
         HEAD.replace("  roleDefinition: r\n", "  groups: []\n"),
         HEAD + "  groups: ['']",
