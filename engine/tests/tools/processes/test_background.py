@@ -150,6 +150,8 @@ def test_an_event_loop_that_closes_ends_it(workspace: Path) -> None:
     async def start() -> None:
         await run("execute_command", command=f"sleep {mark}", background=True)
         await wait_for(True, mark)
+        for _ in range(10):  # a loop that closes before it knows of the process ends it alone
+            await asyncio.sleep(0)
 
     asyncio.run(start())
     asyncio.run(wait_for(False, mark))
