@@ -34,7 +34,7 @@ async def test_from_ask_to_a_file(server: Server, client: LangGraphClient) -> No
     assert await thread.mode() == "code"
     assert [each["name"] for each in await thread.waiting()] == ["write_file"]
     await thread.decide(APPROVE)
-    assert thread.nodes == ["review", "act", "code"]
+    assert (*thread.nodes[:2], thread.nodes[-1]) == ("review", "act", "code")
     assert (server.workspace / "notes.txt").read_text() == "hello"
 
 
@@ -112,7 +112,7 @@ async def test_a_long_turn(client: LangGraphClient) -> None:
     thread = await Thread.new(client)
     await thread.say("\n".join(["search nothing"] * 60))
     assert thread.error is None
-    assert len(thread.nodes) == 122
+    assert thread.nodes.count("act") == 60
     await thread.run(input={"compact": True})
     assert thread.nodes == ["intake", "compact_history"]
     history: list[Any] = list(await client.threads.get_history(thread.id, limit=3))
