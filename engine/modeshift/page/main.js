@@ -26,7 +26,7 @@ const send = h("button", { type: "submit", class: "main" }, "Send");
 const stop = button("Stop", () => attempt(() => thread.cancel()), { class: "danger", hidden: true });
 const status = h("span", { class: "status" });
 const end = button("Stop the sub-task", () => thread.start({ input: { end_subtask: true } }), { class: "quiet", hidden: true });
-const latest = button("↓ Latest", () => scrollDown(true), { class: "latest", hidden: true });
+const latest = button("↓ Latest", () => scrollDown(true), { class: "quiet", hidden: true });
 get("composer").append(h("div", { class: "row statusline" }, status, end, latest), h("div", { class: "row box" }, say, send, stop));
 
 let setting = null; // a message waits for it: it is for the mode that was chosen before
@@ -64,16 +64,21 @@ get("composer").addEventListener("submit", async (event) => {
 
 onEnter(say, () => get("composer").requestSubmit());
 
-let follows = true;
-main.addEventListener("scroll", () => { latest.hidden = follows = main.scrollHeight - main.scrollTop - main.clientHeight < 80; });
-
-// To the end, or to the beginning of what is to be decided: all of it is read on the way to the buttons.
-function scrollDown(force) {
-  if (force) follows = true;
-  if (follows) main.scrollTop = get("question").firstChild ? get("question").offsetTop - 8 : main.scrollHeight;
+// The end, or the beginning of what is to be decided: all of it is read on the way to the buttons.
+function findLatest() {
+  const end = main.scrollHeight - main.clientHeight;
+  return question.shown ? Math.min(end, question.root.offsetTop - 8) : end;
 }
 
-const sized = new ResizeObserver(() => scrollDown(false));
+let above = 0; // how far the view is above it; negative on the way to the buttons, where nothing moves under the mouse
+main.addEventListener("scroll", () => { latest.hidden = (above = findLatest() - main.scrollTop) < 80; });
+
+function scrollDown(force) {
+  if (force) above = 0;
+  if (above < 80) main.scrollTop = findLatest();
+}
+
+const sized = new ResizeObserver(() => above > -8 && scrollDown(false));
 [main, get("messages")].forEach((one) => sized.observe(one));
 
 let before = {};
@@ -120,7 +125,7 @@ function route() {
   const id = /^#([0-9a-f-]{36})$/.exec(location.hash)?.[1] ?? null;
   document.body.classList.remove("with-threads");
   threads.current = id;
-  follows = true;
+  above = 0;
   if (id !== thread.id || !id) thread.open(id);
   threads.refresh();
   if (!id) say.focus();

@@ -97,8 +97,7 @@ class Person:
         return str(self.page.eval_on_selector("#mode", "one => one.value"))
 
     def press(self, name: str) -> None:
-        """By keyboard: on a busy machine the page may move between a mouse's down and up."""
-        self.page.get_by_role("button", name=name, exact=True).press("Enter")
+        self.page.get_by_role("button", name=name, exact=True).click()
 
     def sees(self, text: str | re.Pattern[str], where: str = "#main") -> None:
         expect(self.page.locator(where)).to_contain_text(text)

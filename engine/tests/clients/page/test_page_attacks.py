@@ -29,6 +29,19 @@ AT_ONCE = """() => {
   }).observe(document.getElementById("question"), { childList: true });
 }"""
 """Keeps, of each card, whether a click would count as soon as it is there."""
+MOVES = """async () => {
+  const main = document.getElementById("main"), say = document.getElementById("say");
+  const drawn = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  const moves = [];
+  for (const text of ["", "no\\nrather\\nnot"]) {
+    const before = main.scrollTop;
+    say.value = text;
+    for (let frame = 0; frame < 4; frame++) await drawn();
+    moves.push(main.scrollTop - before);
+  }
+  return moves;
+}"""
+"""How far the view moves by itself, and while the message grows."""
 UNSEEN = re.compile("[\ufe00\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069]")
 
 
@@ -128,8 +141,13 @@ def test_all_of_a_command_is_seen_and_a_foreign_page_gets_nothing(
     assert style == "pre-wrap"
     assert shown.evaluate("one => one.scrollHeight <= one.clientHeight"), "no scrolling inside"
     expect(person.card.locator("h2")).to_be_in_viewport()  # it is read from its beginning
-    expect(person.page.get_by_role("button", name="Approve", exact=True)).not_to_be_in_viewport()
+    approve = person.page.get_by_role("button", name="Approve", exact=True)
+    expect(approve).not_to_be_in_viewport()
     check_foreign_page(person, server)
+    person.page.mouse.move(500, 300)
+    person.page.mouse.wheel(0, 1_000_000)
+    expect(approve).to_be_in_viewport()
+    assert person.page.evaluate(MOVES) == [0, 0], "nobody is thrown back to its beginning"
 
 
 def test_a_second_click_answers_nothing_else(person: Person) -> None:
