@@ -13,7 +13,7 @@ import pytest
 
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.sandbox.bubblewrap import find_bubblewrap
-from modeshift.sandbox.mounts import choose_protection
+from modeshift.sandbox.mounts import choose_protection, mount_workspace
 from modeshift.sandbox.scan import scan
 from modeshift.tools.processes.background import Calling
 from modeshift.tools.processes.sandboxes import SandboxOptions
@@ -278,6 +278,16 @@ async def test_what_is_odd_is_no_obstacle(workspace: Path, run: Run) -> None:
     assert await run("true") == "[exit code 0]"
     (workspace / ".git/config").mkdir()
     assert await run("true") == "[exit code 0]"
+
+
+def test_what_has_become_a_link_is_not_mounted(workspace: Path, outside: Path) -> None:
+    """bubblewrap follows a relative one: the folder outside could then be written to."""
+    write(workspace, ".git/config")
+    protection = choose_protection(scan(workspace))
+    (workspace / ".git").rename(workspace / "moved")
+    (workspace / ".git").symlink_to(os.path.relpath(outside.parent, workspace))
+    with pytest.raises(OSError, match="it has become a link"):
+        mount_workspace({}, protection, str, is_writable=True)
 
 
 async def test_what_another_command_swaps(run: Run, workspace: Path, outside: Path) -> None:
