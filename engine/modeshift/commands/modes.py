@@ -73,7 +73,7 @@ def main(mode: str | None = None, *, prompt: bool = False, start: bool = False) 
     deps = with_server_tools(loader.deps(), start=start)
     notices = [f"notice     {notice}" for notice in deps.notices]
     if mode and mode not in deps.catalog:
-        print("\n".join(notices), file=sys.stderr)  # they say why a mode may be missing
+        sys.stderr.writelines(f"{notice}\n" for notice in notices)  # why a mode may be missing
     chosen = [deps.catalog[mode]] if mode else [deps.catalog[slug] for slug in deps.catalog]
     yield from (f"workspace  {settings.workspace}", f"approvals  {settings.approvals}", *notices)
     if loader.loaded is not None and loader.loaded.servers:

@@ -88,7 +88,10 @@ class Conversation:
         """Approve everything until the run ends; gives the names of the tools that asked."""
         asked = []
         while waiting := await self.waiting():
-            asked += [request["name"] for request in waiting]
+            answers = [each for each in await self.messages() if isinstance(each, AIMessage)]
+            # Without the questions of a node of one's own.
+            calls = {call["id"] for answer in answers for call in answer.tool_calls}
+            asked += [request["name"] for request in waiting if request["id"] in calls]
             await self.decide(*[APPROVE] * len(waiting))
         return asked
 
