@@ -96,7 +96,8 @@ function draw() {
   end.hidden = thread.isRunning || !thread.values.subtask;
   say.placeholder = waits ? "Decide, or say something else instead" : "Message";
   status.textContent = thread.isRunning ? `${PHASES[thread.values.phase] ?? "Starts"}...` : waits ? "Waits for you" : "";
-  get("trouble").replaceChildren(...trouble());
+  const shown = h("div", {}, trouble()); // drawn anew, it would have gone between a mouse's down and up
+  if (shown.textContent !== get("trouble").textContent) get("trouble").replaceChildren(...shown.childNodes);
   document.body.classList.toggle("empty", !thread.id);
   if (before.isRunning && !thread.isRunning && !waits && !thread.problem) announce("The agent has answered.");
   if (before.mode && before.id === thread.id && before.mode !== now.mode) announce(`Now in ${modes.get(now.mode)?.name ?? now.mode} mode.`);
@@ -110,8 +111,7 @@ function trouble() {
   const isCut = thread.isCut && !thread.isRunning;
   if (!thread.problem && !isCut) return [];
   const close = button("Close", () => { thread.problem = null; thread.isCut = false; draw(); });
-  const again = button("Go on", () => thread.start({ input: null }));
-  return [h("p", {}, thread.problem ?? "The last run has not come to its end."), ...(isCut ? [again] : []), close];
+  return [h("p", {}, thread.problem ?? "The last run has not come to its end."), isCut && button("Go on", () => thread.start({ input: null })), close];
 }
 
 // What somebody else did before this page was listening.

@@ -178,7 +178,12 @@ def test_what_a_thread_has_stands_beside_it(person: Person, script: Script) -> N
     expect(person.page.locator(".call.failed")).to_contain_text("Ask")
     person.say("fail")
     person.sees("ANTHROPIC_API_KEY", "#trouble")
-    person.press("Close")
+    person.page.get_by_role("button", name="Close").hover()
+    person.page.mouse.down()
+    path = f"{person.url}/threads/{find_thread(person)}/mode"
+    httpx.patch(path, json={"approvals": "auto"})  # the page is drawn anew
+    expect(person.page.locator("#approvals")).to_have_value("auto")
+    person.page.mouse.up()
     expect(person.page.locator("#trouble")).to_be_empty()
 
 
