@@ -140,10 +140,7 @@ class BindAnswers:
             await refuse(scope, receive, send, "the body is nested too deeply", status=400)
             return
         if run is not None:
-            state = await call_server(Request(scope), "GET", f"/threads/{match[1]}/state")
-            clients = [_name_client(id, scope) for id in (match[1], "search")]
-            read = max(self._started, await self.find_read(clients))
-            bound = self._bind(run, state.content, read)
+            bound = await self._bind(match[1], run, scope)
             if isinstance(bound, str):
                 await refuse(scope, receive, send, bound, status=409)
                 return
@@ -165,28 +162,33 @@ class BindAnswers:
         """When one of them last did; 0 for never."""
         return max(self._reads.get(client, 0) for client in clients)
 
-    def _bind(self, run: dict[str, Any], state: bytes, read: float) -> dict[str, Any] | str:
+    async def _bind(self, thread: str, run: dict[str, Any], scope: Scope) -> dict[str, Any] | str:
         """The run with the open question's id in its answer; or why it can answer nothing.
 
         LangGraph keeps the answer that was given at a checkpoint, and would use it again whatever
         the new one is. Chat UIs name the newest checkpoint. It is left out here: the thread may
         have gone on from it when the server starts the run, or starts it again.
         """
-        stripped = _drop_checkpoint(run)
+        stripped, named = _drop_checkpoint(run), {*_list_checkpoints(run)}
+        resume = run["command"]["resume"]
+        answer = resume if isinstance(resume, dict) and "decisions" in resume else {}
+        if answer.get("question") and not named:
+            return stripped  # the graph compares; reading the thread costs as much as a step
+        state = await call_server(Request(scope), "GET", f"/threads/{thread}/state")
         try:
-            now: Any = json.loads(state)
+            now: Any = state.json()
             names = {each["id"]: each["value"]["question"] for each in now["interrupts"]}
             newest = now["checkpoint"]["checkpoint_id"]
             asked = datetime.fromisoformat(now["created_at"]).timestamp() if names else 0
         except (ValueError, LookupError, TypeError):
             return stripped  # no such thread, for example: then there is nothing to answer
-        named = {*_list_checkpoints(run)}
         if not named <= {newest}:
             return GONE_ON
-        resume = run["command"]["resume"]
-        is_bare = isinstance(resume, dict) and "decisions" in resume and not resume.get("question")
+        is_bare = bool(answer) and not answer.get("question")
         if is_bare and not names:
             return GONE_ON  # the graph would keep it, and refuse it in every run from now on
+        clients = [_name_client(id, scope) for id in (thread, "search")]
+        read = max(self._started, await self.find_read(clients))
         if is_bare and not named and asked > min(read, time.time() - SECONDS):
             return UNSEEN
         if self.names_questions:

@@ -91,6 +91,7 @@ async def test_an_answer_may_name_the_checkpoint_of_its_question_and_no_other(
     await thread.run(command=BARE, checkpoint=state["checkpoint"])
     assert thread.error is None
     older = state["checkpoint"]["checkpoint_id"]
+    named = {"resume": {**BARE["resume"], "question": state["interrupts"][0]["value"]["question"]}}
     with pytest.raises(ConflictError, match="the thread has gone on"):
         await thread.run(command=BARE)
     for question in (None, "run echo twice >> named.log"):
@@ -102,8 +103,9 @@ async def test_an_answer_may_name_the_checkpoint_of_its_question_and_no_other(
             {"config": {"configurable": {"checkpoint_id": older}}},
             {"context": {"checkpoint_id": older}},
         ):
-            with pytest.raises(ConflictError, match="the thread has gone on"):
-                await thread.run(command=BARE, **given)
+            for answer in (BARE, named):
+                with pytest.raises(ConflictError, match="the thread has gone on"):
+                    await thread.run(command=answer, **given)
     assert (server.workspace / "named.log").read_text() == "once\n"
 
 
