@@ -104,7 +104,7 @@ def _inline(part: Any, named: Mapping[str, Any]) -> Any:
         return part
     if "$ref" in part:
         return _inline(named[part["$ref"]], named)
-    dropped = ("$defs", "discriminator")
+    dropped = ("$defs", "discriminator", "title")
     return {key: _inline(each, named) for key, each in part.items() if key not in dropped}
 
 
