@@ -4,12 +4,12 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from threading import Lock
-from typing import Any, Literal, TypeVar
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Literal, TypeAlias, TypeVar
 from weakref import finalize
 
 from typing_extensions import override
@@ -20,6 +20,24 @@ from modeshift.storage.database import Database, Executor, Row
 T = TypeVar("T")
 
 
+_Queue: TypeAlias = "SimpleQueue[Callable[[], None] | None]"
+
+
+def _run_all(queue: _Queue) -> None:
+    while run := queue.get():
+        run()
+        del run  # or its result stays until the next
+
+
+def _settle(future: asyncio.Future[Any], settle: Callable[[], None]) -> None:
+    if not future.done():
+        settle()
+
+
+def _do_nothing() -> None:
+    pass
+
+
 class _Connection:
     """One connection, whose statements run one after the other in its own thread."""
 
@@ -27,7 +45,9 @@ class _Connection:
         self._file = file
         self._timeout = timeout
         self._synchronous = synchronous
-        self._thread = ThreadPoolExecutor(1, "sqlite")
+        self._queue: _Queue = SimpleQueue()
+        self._starting = Lock()
+        self._has_thread = False
         self._sqlite: sqlite3.Connection | None = None
 
     async def execute(self, statement: str, *values: Any) -> list[Row]:
@@ -39,21 +59,40 @@ class _Connection:
 
     async def close(self) -> None:
         await self._run(self._close)
-        self._thread.shutdown(wait=False)
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         return await self._run(lambda: work(self._get()))
 
     async def _run(self, work: Callable[[], T]) -> T:
         """What it gives; whoever is cancelled meanwhile waits for its end."""
-        future = asyncio.get_running_loop().run_in_executor(self._thread, work)
         try:
-            return await asyncio.shield(future)
+            return await self._put(work)
         except asyncio.CancelledError:
-            await asyncio.wait({future})
+            await asyncio.wait({self._put(_do_nothing)})  # which comes after it
             raise
         except sqlite3.Error as error:
             raise StorageError(f"{self._file} cannot be used now: {error}") from error
+
+    def _put(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """An executor would take twice as long, for each of some thirty statements of a run."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+
+        def run() -> None:
+            try:
+                settle = partial(future.set_result, work())
+            except BaseException as error:  # noqa: BLE001  # it is the caller's
+                settle = partial(future.set_exception, error)
+            with suppress(RuntimeError):  # the loop is closed, and nobody waits
+                loop.call_soon_threadsafe(_settle, future, settle)
+
+        with self._starting:
+            if not self._has_thread:
+                self._has_thread = True
+                Thread(target=_run_all, args=[self._queue], name="sqlite", daemon=True).start()
+                finalize(self, self._queue.put, None)
+        self._queue.put(run)
+        return future
 
     def _get(self) -> sqlite3.Connection:
         if self._sqlite is None:
