@@ -13,7 +13,7 @@ import statistics
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -187,22 +187,20 @@ def serving_in_processes(count: int, folder: Path) -> Iterator[Server]:
             server.kill()
 
 
-async def bench(
-    contenders: Sequence[Contender], counts: Sequence[int], rounds: int, waiting: int
-) -> None:
-    """Measure everything and print the tables; all again while so many threads wait."""
-    heads = f"{'':20}{'threads':>8}{'runs/s':>8}{'ratio':>7}{'CPU ms':>8}"
-    print(f"{heads}  question p50/p95 s  decision p50/p95 s      step p50/p95 s")
+async def bench(contenders: Sequence[Contender], given: argparse.Namespace) -> None:
+    """Measure everything and print the table."""
     for contender in contenders:
         await contender.load(5, Times())
-    for count in counts:
-        await _compare(contenders, count, rounds)
-    if waiting:
-        print(f"with {waiting:,} waiting threads")
-        alone = [contender for contender in contenders if contender.name in CONTENDERS]
-        for contender in alone:  # Aegra copies no threads
-            await _wait_among(contender, counts[0], waiting)
-        await _compare(alone, counts[0], rounds)
+    for count in given.threads:
+        await _compare(contenders, count, given.rounds)
+
+
+async def bench_waiting(contenders: Sequence[Contender], given: argparse.Namespace) -> None:
+    """The same while so many threads wait."""
+    print(f"with {given.waiting:,} waiting threads")
+    for contender in contenders:
+        await _wait_among(contender, given.threads[0], given.waiting)
+    await bench(contenders, given)
 
 
 async def _wait_among(contender: Contender, threads: int, waiting: int) -> None:
@@ -243,12 +241,30 @@ def _describe(seconds: Sequence[float]) -> str:
     return f"{ends:>18}"
 
 
-async def run(servers: dict[str, Server], given: argparse.Namespace) -> None:
-    """Load the servers."""
+async def run(
+    work: Callable[[Sequence[Contender], argparse.Namespace], Awaitable[None]],
+    servers: Mapping[str, Server],
+    given: argparse.Namespace,
+) -> None:
+    """Do the work with a contender for each server."""
     contenders = [Contender(name, server) for name, server in servers.items()]
-    await bench(contenders, given.threads, given.rounds, given.waiting)
+    await work(contenders, given)
     for contender in contenders:
         await contender.client.aclose()
+
+
+@contextmanager
+def serving_all(names: Sequence[str], processes: Sequence[int] = ()) -> Iterator[dict[str, Server]]:
+    """The server of each name, new."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        servers = {
+            name: stack.enter_context(serving(name, Path(folder, str(number))))
+            for number, name in enumerate(names)
+        }
+        for count in processes:
+            running = serving_in_processes(count, Path(folder, f"processes-{count}"))
+            servers[f"{OURS} x {count}"] = stack.enter_context(running)
+        yield servers
 
 
 def main() -> None:
@@ -259,15 +275,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--processes", type=int, nargs="+", default=[], help="as make serve")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        servers = {
-            name: stack.enter_context(serving(name, Path(folder, str(number))))
-            for number, name in enumerate(CONTENDERS)
-        }
-        for count in given.processes:
-            running = serving_in_processes(count, Path(folder, f"processes-{count}"))
-            servers[f"{OURS} x {count}"] = stack.enter_context(running)
-        asyncio.run(run(servers, given))
+    heads = f"{'':20}{'threads':>8}{'runs/s':>8}{'ratio':>7}{'CPU ms':>8}"
+    print(f"{heads}  question p50/p95 s  decision p50/p95 s      step p50/p95 s")
+    with serving_all(CONTENDERS, given.processes) as servers:
+        asyncio.run(run(bench, servers, given))
+    if given.waiting:
+        # New ones: one that was under load has memory to spare. Aegra copies no threads, and what
+        # keeps them in memory looks at all for each copy.
+        with serving_all(CONTENDERS[:2]) as servers:
+            asyncio.run(run(bench_waiting, servers, given))
 
 
 if __name__ == "__main__":
