@@ -60,8 +60,9 @@ class Contender:
             base_url=server.url,
             headers={"Host": "localhost"},
             timeout=600,
-            # A server closes a connection that has been idle for five seconds.
-            limits=httpx.Limits(keepalive_expiry=1),
+            # Under load this process reads an answer late, and by then the server may have closed
+            # the connection, idle for five seconds: what is sent on it next is a ReadError.
+            limits=httpx.Limits(max_keepalive_connections=0),
             trust_env=False,
         )
         self.workspace = server.workspace
