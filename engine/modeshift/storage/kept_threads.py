@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.checkpoint.base import id as ids
 from typing_extensions import override
 
 from modeshift.storage.database import Database
@@ -30,6 +31,18 @@ DELETED = COLUMNS | dict.fromkeys(("holders", "inputs", "decisions", "effects"),
 def get_namespace(thread: str) -> tuple[str, str]:
     """Where the store has what the host sets in the thread; no label has a dot, or is empty."""
     return NAMESPACE, thread.replace("%", "%25").replace(".", "%2E") or "%"
+
+
+def follow(saved: CheckpointTuple | None) -> CheckpointTuple | None:
+    """The checkpoint that a run begins with; ids that this process makes sort after its own.
+
+    An id begins with the time, and the greatest is the newest. On a machine whose clock is behind
+    the one that wrote it, or was set back, whatever follows would be older, and so be lost.
+    """
+    if saved is not None:
+        time = ids.UUID(saved.checkpoint["id"]).time  # in 100 ns
+        ids._last_v6_timestamp = max(time, ids._last_v6_timestamp or 0)  # type: ignore[assignment]
+    return saved
 
 
 class KeptThreads(BaseCheckpointSaver[Any]):

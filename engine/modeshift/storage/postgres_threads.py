@@ -8,13 +8,14 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.store.postgres.aio import AsyncPostgresStore
 from typing_extensions import override
 
 from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.storage.database import Database
-from modeshift.storage.kept_threads import HOLD, RELIEVED, KeptThreads
+from modeshift.storage.kept_threads import HOLD, RELIEVED, KeptThreads, follow
 from modeshift.storage.postgres import MAX_CONNECTIONS, PostgresDatabase
 
 Write = TypeVar("Write", bound=Callable[..., Any])
@@ -49,6 +50,10 @@ class PostgresSaver(KeptThreads, AsyncPostgresSaver):
     database: PostgresDatabase
     aput = _fenced(AsyncPostgresSaver.aput)
     aput_writes = _fenced(AsyncPostgresSaver.aput_writes)
+
+    @override
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return follow(await super().aget_tuple(config))
 
     @override
     @asynccontextmanager

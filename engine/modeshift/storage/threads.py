@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from modeshift.modes.errors import StorageError
 from modeshift.storage.database import Database
-from modeshift.storage.kept_threads import DELETED, NAMESPACE, KeptThreads
+from modeshift.storage.kept_threads import DELETED, NAMESPACE, KeptThreads, follow
 from modeshift.storage.sqlite import SqliteDatabase
 
 T = TypeVar("T")
@@ -101,7 +101,7 @@ class WholeWrites(KeptThreads, SqliteSaver):
 
     @override
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return await self._run(self.get_tuple, config)
+        return follow(await self._run(self.get_tuple, config))
 
     @override
     async def alist(

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, closing, suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ import psycopg
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, empty_checkpoint
+from langgraph.checkpoint.base import id as ids
 from typing_extensions import override
 
 from modeshift.commands.usage import read_threads
@@ -35,6 +37,8 @@ from modeshift.storage.threads import (
 )
 from tests.harness.conversation import APPROVE, Conversation, make_agent
 from tests.harness.postgres import Postgres
+
+HOUR_NS = 3600 * 10**9
 
 
 @pytest.fixture
@@ -71,6 +75,27 @@ async def test_of_several_the_last_one_wins_key_by_key_in_every_process(
         await second.put("thread", {"mode": "debug"})
         assert (await first.find_news("thread", news[REVISION]))["mode"] == "debug"
         assert await second.find_news("copy", news[REVISION]) == {}
+
+
+async def test_a_thread_goes_on_in_a_process_whose_clock_is_behind(
+    database: Database, there: Database, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time_ns
+    async with open_saver(database) as saver:
+        monkeypatch.setattr(time, "time_ns", lambda: now() + HOUR_NS)
+        talk = Conversation(make_agent(workspace, saver=saver))
+        await talk.say("write a.txt: x", mode="code")
+    monkeypatch.setattr(time, "time_ns", now)
+    monkeypatch.setattr(ids, "_last_v6_timestamp", None)  # as another process begins
+    async with open_saver(there) as saver:
+        later = Conversation(make_agent(workspace, saver=saver))
+        later.config = talk.config
+        await later.decide(APPROVE)
+        await later.say("hello")
+        values = await later.values()
+    said = [message.text for message in values["messages"] if message.type == "human"]
+    assert said == ["write a.txt: x", "hello"]
+    assert (workspace / "a.txt").read_text() == "x"
 
 
 async def test_a_conversation_goes_on_is_copied_counted_and_deleted(
