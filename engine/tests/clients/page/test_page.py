@@ -178,6 +178,7 @@ def test_what_a_thread_has_stands_beside_it(person: Person, script: Script) -> N
     expect(person.page.locator(".call.failed")).to_contain_text("Ask")
     person.say("fail")
     person.sees("ANTHROPIC_API_KEY", "#trouble")
+    expect(person.page.get_by_role("button", name="Go on")).to_be_visible()  # it moves the other
     person.page.get_by_role("button", name="Close").hover()
     person.page.mouse.down()
     path = f"{person.url}/threads/{find_thread(person)}/mode"
