@@ -34,7 +34,7 @@ def get_namespace(thread: str) -> tuple[str, str]:
 
 
 def follow(saved: CheckpointTuple | None) -> CheckpointTuple | None:
-    """The checkpoint that a run begins with; the ids that this process makes next sort after its id.
+    """The checkpoint that a run begins with; ids made next sort after its id.
 
     An id begins with the time, and the greatest is the newest. On a machine whose clock is behind
     the one that wrote it, or was set back, whatever follows would be older, and so be lost.

@@ -72,7 +72,7 @@ class _Connection:
             raise StorageError(f"{self._file} cannot be used now: {error}") from error
 
     def _put(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Have the thread do it. An executor takes twice as long, and a run has fifteen statements."""
+        """Have the thread do it; an executor takes twice as long, for fifteen statements a run."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
