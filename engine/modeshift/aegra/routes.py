@@ -17,12 +17,13 @@ from modeshift.graph.configuration.settings import load_settings
 from modeshift.modes.errors import UserError
 from modeshift.server import answers, markdown, operations, thread_modes
 from modeshift.server.checkpointer import database
-from modeshift.server.operations import start_telling, stopping_well
+from modeshift.server.operations import collect_rarely, start_telling, stopping_well
 
 
 @asynccontextmanager
 async def _serve(app: FastAPI) -> AsyncIterator[None]:
     start_telling()
+    collect_rarely()
     app.state.store = db_manager.get_store()
     async with stopping_well(load_settings()):
         yield

@@ -19,7 +19,7 @@ from modeshift.modes.errors import UserError
 from modeshift.server import answers, markdown, operations, thread_modes
 from modeshift.server.answers import BindAnswers
 from modeshift.server.gate import Gate
-from modeshift.server.operations import Operations, start_telling, stopping_well
+from modeshift.server.operations import Operations, collect_rarely, start_telling, stopping_well
 from modeshift.server.run_queue import start_runs_at_once
 
 ADDRESS = "/app"
@@ -69,6 +69,7 @@ class Page:
 @asynccontextmanager
 async def _serve(_: Starlette) -> AsyncIterator[None]:
     start_telling()
+    collect_rarely()
     start_runs_at_once()
     async with stopping_well(_settings):
         yield
