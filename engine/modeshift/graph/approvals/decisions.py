@@ -12,12 +12,10 @@ from pydantic import (
     AfterValidator,
     Discriminator,
     RootModel,
-    TypeAdapter,
     ValidationError,
-    WithJsonSchema,
     with_config,
 )
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, override
 
 from modeshift.graph.approvals.judging import Judged
 from modeshift.graph.deps import AgentDeps
@@ -96,29 +94,32 @@ def _run_check(answer: Decisions) -> Decisions:
     return _check.get()(answer)
 
 
-def _inline(part: Any, named: Mapping[str, Any]) -> Any:
-    """The part of a JSON schema without references."""
-    if isinstance(part, list):
-        return [_inline(each, named) for each in part]
-    if not isinstance(part, dict):
-        return part
-    if "$ref" in part:
-        return _inline(named[part["$ref"]], named)
-    dropped = ("$defs", "discriminator", "title")
-    return {key: _inline(each, named) for key, each in part.items() if key not in dropped}
+SCHEMA = {
+    "description": f"Such as {EXAMPLE}.",
+    "type": "object",
+    "required": ["decisions"],
+    "properties": {
+        "decisions": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["type"],
+                "properties": {"type": {"enum": ["approve", "edit", "reject", "respond"]}},
+            },
+        },
+        "question": {"type": "string"},
+    },
+}
+"""What clients see of an answer: LangGraph copies it piece by piece, a few times a question."""
 
 
-def _build_schema() -> dict[str, Any]:
-    """Once: it takes pydantic as long as a step takes."""
-    schema = TypeAdapter(Decisions).json_schema()
-    return dict(_inline(schema, {f"#/$defs/{key}": part for key, part in schema["$defs"].items()}))
-
-
-_Checked = Annotated[Decisions, AfterValidator(_run_check), WithJsonSchema(_build_schema())]
-
-
-class _Answer(RootModel[_Checked]):
+class _Answer(RootModel[Annotated[Decisions, AfterValidator(_run_check)]]):
     """A model: any other type LangGraph has pydantic build anew for every question."""
+
+    @classmethod
+    @override
+    def __get_pydantic_json_schema__(cls, core: object, handler: object) -> dict[str, Any]:
+        return SCHEMA
 
 
 def ask_person(

@@ -3,10 +3,12 @@
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache, partial
+from math import inf
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -100,6 +102,7 @@ class AgentLoader:
         # What an agent may not open still steers it.
         plain = Workspace(settings.workspace, list_databases(settings))
         self._sources = Sources(settings, plain, servers)
+        self._looked = -inf
 
     def deps(self) -> AgentDeps:
         """What the nodes share, from the modes' files as they are now; raises ``UserError``."""
@@ -161,9 +164,18 @@ class AgentLoader:
             unread = "the files of modes could not be read again; the modes stay as they were"
             return replace(self.loaded, notices=(f"{unread}: {problem}",))
 
-    def is_outdated(self) -> bool:
-        """Whether a file that ``deps`` was last made from may have changed."""
-        return self._sources.have_changed()
+    def is_outdated(self, asked: float = inf) -> bool:
+        """Whether a file that ``deps`` was last made from may have changed when this was asked.
+
+        ``asked`` is of ``time.monotonic``: one look serves all who asked before it began.
+        """
+        if asked <= self._looked:
+            return False
+        began = time.monotonic()
+        if self._sources.have_changed():
+            return True
+        self._looked = began
+        return False
 
 
 def _name_workspace(settings: Settings) -> str:
@@ -221,19 +233,28 @@ class AgentCache:
         """
         places = Workspaces(self.settings, Mailbox(store))
         workspace = await (places.enter if enters else places.find)(thread, user)
-        return await asyncio.to_thread(self.get, workspace, self.settings.model)
+        get = partial(self.get, workspace, self.settings.model, asked=time.monotonic())
+        return await asyncio.to_thread(get)
 
-    def get(self, workspace: Path, model: str, servers: tuple[Server, ...] = ()) -> CachedAgent:
+    def get(
+        self,
+        workspace: Path,
+        model: str,
+        servers: tuple[Server, ...] = (),
+        *,
+        asked: float = inf,
+    ) -> CachedAgent:
         """The agent for the files as they are now. Blocks; raises ``UserError``.
 
-        ``servers`` are the MCP servers that an editor's session has.
+        ``servers`` are the MCP servers that an editor's session has; ``asked`` is as for
+        ``AgentLoader.is_outdated``.
         """
         key = (workspace, model, json.dumps([asdict(server) for server in servers]))
         with self._lock:
             cached = self._cached.pop(key, None)
             if cached is not None:
                 self._cached[key] = cached  # the last one used is the last one forgotten
-            if cached is not None and not cached.loader.is_outdated():
+            if cached is not None and not cached.loader.is_outdated(asked):
                 return cached
             if cached is None:
                 settings = self.settings.model_copy(update={"workspace": workspace})

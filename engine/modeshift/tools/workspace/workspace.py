@@ -325,10 +325,13 @@ class Workspace:
 
     def _refuse_locked(self, path: str, name: str, folder: int) -> None:
         """By whatever name: a hard link is the same file."""
+        try:
+            opened = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except OSError:
+            return
         for locked in self._locked:
             with suppress(OSError):  # one of them is not there
-                opened = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                if os.path.samestat(opened, locked.stat()):
+                if os.path.samestat(opened, os.stat(locked)):
                     raise ToolFailedError(f"{path!r} is the agent's own; it is not opened here")
 
     def _list(self, names: Sequence[str], is_left_out: Callable[[str], bool]) -> list[str]:

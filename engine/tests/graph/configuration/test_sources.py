@@ -398,6 +398,20 @@ def test_each_file_is_watched(place: UserFolders) -> None:
     assert loader.is_outdated(), "also with the size and the time that it had"
 
 
+def test_one_look_at_the_files_serves_those_who_asked_before_it_and_nobody_else(
+    place: UserFolders,
+) -> None:
+    loader = place.loader(trust_workspace=True)
+    settle(loader)
+    before = time.monotonic()
+    assert not loader.is_outdated(time.monotonic())
+    (place.workspace / "AGENTS.md").write_text("new")
+    assert not loader.is_outdated(before)
+    now = time.monotonic()
+    assert loader.is_outdated(now)
+    assert loader.is_outdated(now), "until it is loaded"
+
+
 def test_revoked_trust_and_a_broken_record_hold_no_longer(place: UserFolders) -> None:
     place.project_modes.write_text(modes_file("theirs"))
     place.trust()
