@@ -17,8 +17,9 @@ from modeshift.modes.rules.files import SlowPatternError
 log = logging.getLogger("modeshift")
 MAX_TEST_FILES = 5000
 MAX_TEST_BYTES = 50_000_000
-NO_TEST_FILES = ("__pycache__", ".pytest_cache")
-"""Folders that running tests writes; what is in them does not count."""
+NO_TEST_FILES = (".pytest_cache",)
+"""Folders that running tests writes; what is in them does not count. Byte code does: it may be of
+another source than it says, and commands write none."""
 CHANGED = "tests_changed"
 PLAN = "plan_written"
 UNKNOWN = "?"

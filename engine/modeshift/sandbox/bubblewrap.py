@@ -26,7 +26,7 @@ from modeshift.sandbox.mounts import (
 )
 from modeshift.sandbox.scan import Scan
 from modeshift.tools.processes.background import Calling
-from modeshift.tools.processes.process import Program
+from modeshift.tools.processes.process import NO_BYTE_CODE, Program
 from modeshift.tools.processes.sandboxes import SandboxOptions, Service
 
 TRY_SECONDS = 30
@@ -34,6 +34,7 @@ CACHES = {  # the home folder is read-only, too
     "XDG_CACHE_HOME": "/tmp/.cache",  # noqa: S108
     "npm_config_cache": "/tmp/.npm",  # noqa: S108
     "TMPDIR": "/tmp",  # noqa: S108
+    **NO_BYTE_CODE,
 }
 
 

@@ -1,6 +1,7 @@
 """Edges between modes: what the model may ask for, and what a person may do anyway."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -193,11 +194,41 @@ async def test_a_makefile_that_says_true_is_seen(project: Path) -> None:
 async def test_what_a_test_run_leaves_does_not_count(project: Path) -> None:
     deps = (await run_script(project, mode="code", **PROVEN)).agent.live.deps
     before = await digest_tests(deps)
-    (project / "tests/__pycache__").mkdir()
-    (project / "tests/__pycache__/a.pyc").write_text("x")
+    (project / "tests/.pytest_cache").mkdir()
+    (project / "tests/.pytest_cache/lastfailed").write_text("x")
     assert await digest_tests(deps) == before
     (project / "tests/link").symlink_to("test_a.py")
     assert await digest_tests(deps) != before
+
+
+IMPORTED = f"test:\n\tcd tests && {sys.executable} -c 'import test_a'\n"
+FORGED = """import py_compile
+open("/{place}/fake.py", "w").write("pass")
+unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+cached = importlib.util.cache_from_source("tests/test_a.py")
+py_compile.compile("/{place}/fake.py", cached, invalidation_mode=unchecked)
+"""
+
+
+async def test_byte_code_among_the_tests_counts_and_test_runs_write_none(
+    project: Path, tmp_path: Path
+) -> None:
+    """Python takes byte code that says so for the source's, whatever that is."""
+    catalog = with_tables(
+        code={"switches": [{"to": "ask", "when": "tests_passed and not tests_changed"}]}
+    )
+    options: Any = {"mode": "code", "catalog": catalog, "tests": TESTS}
+    (project / "Makefile").write_text(IMPORTED)
+    honest: list[list[Call]] = [[run("make test")], [ask_for("ask")]]
+    assert await (await try_out(project, *honest, **options)).mode() == "ask"
+    assert not (project / "tests/__pycache__").exists()
+    (project / "tests/test_a.py").write_text("assert False\n")
+    forge = tmp_path / "forge.py"
+    forge.write_text(f"import importlib.util\n{FORGED.replace('/{place}', str(tmp_path))}")
+    faked: list[list[Call]] = [[run(f"{sys.executable} {forge}")], *honest]
+    talk = await try_out(project, *faked, **options)
+    assert await talk.mode() == "code"
+    assert "tests_passed: yes, tests_changed: yes" in await last_result(talk)
 
 
 async def test_what_links_among_the_test_files_lead_to_counts(project: Path) -> None:

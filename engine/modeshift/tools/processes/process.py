@@ -33,6 +33,8 @@ _SEQUENCE = re.compile(
 _BEGUN = re.compile(rf"\x1b(?:\[[0-?]{{0,99}}[ -/]{{0,9}}|[]PX^_]{_TEXT}\x1b?|[ -/]{{0,9}})?\Z")
 KEPT = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "TZ", "TMPDIR")
 """All that commands get of the agent's own environment, which holds the providers' keys."""
+NO_BYTE_CODE = {"PYTHONDONTWRITEBYTECODE": "1"}
+"""For commands: what they leave in ``__pycache__`` would count as a change of the tests."""
 _GIT_SETTINGS = {
     # No program that a folder's settings name, and no bare repository among the files.
     "core.fsmonitor": "false",

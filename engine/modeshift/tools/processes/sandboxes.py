@@ -11,6 +11,7 @@ from modeshift.parts import SANDBOXES, list_parts, load_part
 from modeshift.tools.processes.background import Calling, Ran, TurnCommands, calling, shorten
 from modeshift.tools.processes.process import (
     MAX_SECONDS,
+    NO_BYTE_CODE,
     Ended,
     Limits,
     Program,
@@ -114,7 +115,8 @@ class Commands:
         if self.sandbox is not None:
             return await self.sandbox.run(workspace, command, self.limits, calling)
         folder = await asyncio.to_thread(workspace.resolve_folder, command.cwd)
-        program = Program(["/bin/sh", "-c", command.line], build_environment(), str(folder))
+        environment = {**build_environment(), **NO_BYTE_CODE}
+        program = Program(["/bin/sh", "-c", command.line], environment, str(folder))
         return await run(program, command.seconds, self.limits, calling.emit)
 
 

@@ -58,6 +58,8 @@ async def test_common_tools(run: Run, workspace: Path) -> None:
     assert (workspace / "a/b/p.py").exists()
     assert not Path("/tmp/private").exists()  # noqa: S108
     assert "[made .git, .git/config:" in await run(REPOSITORY)
+    assert (await run("python3 -c 'import p'")) == "[exit code 0]"
+    assert not (workspace / "__pycache__").exists()
     shown = await run(
         "git add p.py; git commit -qm one; git status --short p.py; git log --format=%s"
     )
