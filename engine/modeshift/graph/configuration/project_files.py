@@ -145,7 +145,7 @@ def read_project(workspace: Workspace) -> ProjectFiles:
     reader = _Reader(workspace)
     rules = reader.bound(_list_rule_entries(workspace, reader.problems), "rules")
     skills = reader.bound(_list_skills(workspace, reader.problems), "skills")
-    nested = reader.bound(_find_nested(workspace), f"**/{AGENTS}")
+    nested = reader.bound(_find_nested(workspace, AGENTS), f"**/{AGENTS}")
     for name in (*MODES_FILES, AGENTS, *rules, *skills, *nested):
         if os.path.lexists(workspace.root / name) and not name.endswith("/"):
             reader.read(name, follows=name not in (*MODES_FILES, *nested))
@@ -201,12 +201,12 @@ def _list_skills(workspace: Workspace, problems: dict[str, str]) -> Iterator[str
             yield from (file for file in files if os.path.lexists(workspace.root / file))
 
 
-def _find_nested(workspace: Workspace) -> list[str]:
-    """The ``AGENTS.md`` of folders below, but for what git ignores and what others have written."""
+def _find_nested(workspace: Workspace, called: str) -> list[str]:
+    """Such files in folders below, but for what git ignores and what others have written."""
     if next(workspace.root.glob("[!.]*/"), None) is None:
         return []
     with workspace.open_for_search(".") as (folder, _):
-        names, _ = find_files(folder, Glob.of(AGENTS))
+        names, _ = find_files(folder, Glob.of(called))
     return sorted(
         name for name in names if "/" in name and DEPENDENCIES.isdisjoint(name.split("/"))
     )
@@ -221,7 +221,10 @@ _DENIALS = (
     "modes are read from .kilocodemodes, MCP servers from .kilocode/mcp.json; what its permissions "
     "deny is not denied here: deny it in permissions.yaml in your configuration folder"
 )
+_MODES = "modes are read from .kilocodemodes"
 _IN_KILO = {"agent": _DENIALS, "mode": _DENIALS, "command": _COMMANDS, "skill": _SKILLS}
+CLAUDE = "CLAUDE.md"
+MAX_NAMED = 10
 UNREAD = {
     **{
         f"{folder}{name}": _DENIALS
@@ -235,7 +238,7 @@ UNREAD = {
         for name in (singular, f"{singular}s")
         if f"{folder}/{name}" != ".kilocode/skills"
     },
-    "CLAUDE.md": f"make {AGENTS} a link to it, or move it there",
+    CLAUDE: f"make {AGENTS} a link to it, or move it there",
     "CLAUDE.local.md": _RULES,
     "AGENT.md": f"its name here is {AGENTS}",
     "AGENTS.local.md": "put rules of your own into rules/ in your configuration folder",
@@ -252,7 +255,10 @@ UNREAD = {
     ".kilo/rules": _RULES,
     ".kilo/rules-*": "put what holds in a mode into .kilocode/rules-<mode>/",
     **dict.fromkeys((".kilo/mcp", ".kilo/mcp.json", ".kilocode/mcp"), _MCP),
-    ".claude/agents": "modes are read from .kilocodemodes",
+    **dict.fromkeys((".claude/agents", ".cursor/agents", ".github/agents"), _MODES),
+    **dict.fromkeys((".claude/settings.json", ".claude/settings.local.json", ".codex"), _DENIALS),
+    **dict.fromkeys((".claude/CLAUDE.md", ".claude/rules", "AGENTS.override.md"), _RULES),
+    **dict.fromkeys((".vscode/mcp.json", ".cursor/mcp.json"), _MCP),
     ".kilocode/workflows": _COMMANDS,
     ".kilo/workflows": _COMMANDS,
     ".clinerules/workflows": _COMMANDS,
@@ -266,8 +272,11 @@ UNREAD = {
 """By path in the workspace, which may have a ``*``."""
 
 
-def find_unread(root: Path, users: Iterable[Path]) -> Iterator[str]:
+def find_unread(workspace: Workspace, users: Iterable[Path]) -> Iterator[str]:
     """A notice for each of them that is there, and for skills in the user's folders. Blocks."""
+    root = workspace.root
+    for name in _find_nested(workspace, CLAUDE)[:MAX_NAMED]:
+        yield f"{name} is not read: its name here is {AGENTS}"
     agents = os.path.realpath(root / AGENTS)
     for pattern, instead in UNREAD.items():
         for file in sorted(root.glob(pattern)) if "*" in pattern else [root / pattern]:

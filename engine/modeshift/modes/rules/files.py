@@ -77,6 +77,7 @@ ASK = frozenset(
         *(".kilocodemodes", ".roomodes", ".kilocode", ".roo", ".kilocodeignore", ".rooignore"),
         *("agents.md", "claude.md", "gemini.md", ".gemini", ".codex", ".ssh", ".agents", ".kilo"),
         *(".roorules", ".kilocoderules", "agent.md", "agents.local.md", "claude.local.md"),
+        "agents.override.md",
         *(".claude", ".cursor", ".cursorrules", ".clinerules", ".windsurf", ".zed", ".mcp.json"),
         *(".travis.yml", "jenkinsfile", "azure-pipelines.yml", ".buildkite", ".ci", ".drone.yml"),
         *(".vimrc", ".exrc", ".nvim.lua", ".fleet", ".continue", ".junie", ".aider.conf.yml"),

@@ -247,10 +247,40 @@ def test_the_files_of_the_kilo_of_today_are_named_once_and_their_denials_with_th
     assert warned == {name.removesuffix("/a.md") for name in KILO}
 
 
+def test_what_other_agents_read_is_named(place: UserFolders) -> None:
+    denials = (".claude/settings.json", ".claude/settings.local.json", ".codex/config.toml")
+    others = (
+        *(".claude/CLAUDE.md", ".claude/rules/a.md", "AGENTS.override.md", ".cursor/mcp.json"),
+        *(".github/agents/a.md", ".cursor/agents/a.md", ".vscode/mcp.json", "src/deep/CLAUDE.md"),
+    )
+    for name in (*denials, *others, "node_modules/x/CLAUDE.md"):
+        place.rule(name, '{"permissions": {"deny": ["Bash"]}}')
+    (place.workspace / "lib").mkdir()
+    (place.workspace / "lib/CLAUDE.md").symlink_to("AGENTS.md")
+    place.rule("lib/AGENTS.md", "x")
+    said = {
+        name: instead
+        for name, is_unread, instead in (
+            notice.partition(" is not read: ") for notice in load(place).notices
+        )
+        if is_unread
+    }
+    folders = {name.removesuffix("/a.md").removesuffix("/config.toml") for name in others + denials}
+    assert said.keys() == folders
+    warned = {name for name, instead in said.items() if "is not denied here" in instead}
+    assert warned == {*denials[:2], ".codex"}
+
+
 def test_files_of_rules_ask_before_a_write() -> None:
     names = (".roorules", ".roorules-code", ".clinerules-x", ".kilocoderules", ".KILOCODERULES-a")
     for name in names:
         assert is_protected("", name), name
-    for path in (*names, ".agents/skills/a/SKILL.md", "src/AGENTS.md", ".kilo/rules/a.md"):
+    for path in (
+        *names,
+        ".agents/skills/a/SKILL.md",
+        "src/AGENTS.md",
+        ".kilo/rules/a.md",
+        "a/AGENTS.override.md",
+    ):
         assert get_protection(path) == "ask", path
     assert get_protection("roorules-code") is None
