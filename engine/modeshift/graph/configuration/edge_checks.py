@@ -20,7 +20,8 @@ def check_edges(
 ) -> list[Mode]:
     """The modes, lowest precedence first, without those whose edges do not fit.
 
-    A workspace's mode keeps what the edges of the one forbid that it replaces.
+    A workspace's mode keeps what the edges of the one forbid that it replaces; where that one does
+    not load, nobody knows what that is.
     """
     listed = list(modes)
     slugs = {mode.slug for mode in listed}
@@ -35,6 +36,12 @@ def check_edges(
 
         before = by_slug.get(mode.slug)
         checked = last.load(f"{mode.file} {mode.slug} edges", check)
+        if checked is None and mode.level is not Level.PROJECT:
+            last.lost.append(mode.slug)
+        elif mode.level is Level.PROJECT and last.has_lost(mode.slug):
+            why = f"{mode.file}: mode {mode.slug!r} is left out"
+            last.notices.append(f"{why}: one of yours does not load, and may allow less")
+            checked = None
         if checked is not None and before is not None and mode.level is Level.PROJECT:
             try:
                 checked = _narrow(before, checked)

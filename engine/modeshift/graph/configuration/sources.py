@@ -31,6 +31,7 @@ from modeshift.modes.catalog import (
     with_prompt,
     with_source,
 )
+from modeshift.modes.edges import ANY
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ConfigurationError, ModeFileError
 from modeshift.modes.facts import ProjectTests
@@ -78,10 +79,19 @@ def read_modes(
     for level, name, content in files:
         parsed = last.load(name, partial(_parse, level, name, content))
         if parsed is None:
+            if isinstance(content, Path):
+                try:
+                    last.lost.append(read_user_file(content) or "")
+                except ModeFileError:
+                    last.lost.append(ANY)
             continue
         last.notices += parsed.warnings
         read = check_modes(parsed, level, name, specs)
-        modes = [last.load(f"{name} {slug}", partial(_take, entry)) for slug, entry in read.items()]
+        modes = list[Mode | None]()
+        for slug, entry in read.items():
+            modes.append(last.load(f"{name} {slug}", partial(_take, entry)))
+            if modes[-1] is None and level is not Level.PROJECT:
+                last.lost.append(slug)
         if level is Level.BUILT_IN:
             built_in |= {mode.slug: with_prompt(mode, folder) for mode in modes if mode}
             continue
@@ -214,7 +224,7 @@ class Sources:
         catalog = layer_modes(modes, default, (*user_rules, *self._protect_own_files()))
         last.notices += list_asking(catalog, self._specs)
         last.notices += [*rules.find_problems([*catalog]), *self._project.unused]
-        last.notices += find_unread(self._workspace.root, folders)
+        last.notices += find_unread(self._workspace, folders)
         servers = read_servers(last, settings, self._workspace, self._servers)
         notices = [to_one_line(notice, 1000) for notice in dict.fromkeys(last.notices)]
         if (more := len(notices) - MAX_NOTICES) > 0:

@@ -5,6 +5,7 @@ import errno
 import glob
 import json
 import os
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -19,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from modeshift.graph.configuration.settings import DATA, Settings, get_env_file, get_modes_folder
 from modeshift.modes.catalog import prompts_of
+from modeshift.modes.edges import ANY
 from modeshift.modes.errors import ConfigurationError, ModeFileError, describe_misfit
 from modeshift.modes.plain_text import to_one_line
 from modeshift.storage.database import Database
@@ -103,6 +105,8 @@ class LastLoaded:
 
     def __init__(self, before: "LastLoaded | None" = None) -> None:
         self.notices: list[str] = []
+        self.lost: list[str] = []
+        """The slugs of the user's modes that are not used, and the texts of files that are not."""
         self._started = time.time_ns()
         self._stamps: dict[Path, object] = {}
         self._before: dict[str, Any] = {} if before is None else before._loaded
@@ -124,6 +128,11 @@ class LastLoaded:
         if loaded is not None:
             self._loaded[name] = loaded
         return loaded
+
+    def has_lost(self, slug: str) -> bool:
+        """Whether a mode of the user's that is not used has this slug, or may have it."""
+        name = re.compile(rf"(?<![\w-]){re.escape(slug)}(?![\w-])")
+        return ANY in self.lost or any(map(name.search, self.lost))
 
     def watch(self, *paths: Path) -> None:
         """Remember how the files are now; one that changed just before counts as changed again."""

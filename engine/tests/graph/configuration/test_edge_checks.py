@@ -115,6 +115,43 @@ def test_a_workspaces_mode_widens_nothing(
     snapshot("edges-of-a-workspace.txt", told)
 
 
+BROKEN = {
+    "an edge": "switches: [kode]",
+    "a tool group": "groups: [grp]",
+    "the file": "groups: 5",
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+@pytest.mark.parametrize("is_clones", [True, False])
+def test_where_the_owners_mode_does_not_load_a_workspaces_stays_away(
+    place: UserFolders, clone: Path, what: str, is_clones: bool
+) -> None:
+    """Nobody knows what it would have forbidden; a mode in effect stays as it was."""
+    place.project_modes.write_text(modes_file("docs", role="Theirs.", groups="edit"))
+    good, bad = "switches: [ask]", BROKEN[what]
+    if what == "the file" and not is_clones:
+        bad = "groups: ["
+    owners = clone / "docs.yaml" if is_clones else place.global_modes
+
+    def write(line: str) -> None:
+        mode = "slug: docs\nname: D\nroleDefinition: Ours.\n"
+        mode += line if "groups" in line else f"groups: [read]\n{line}"
+        lines = mode.splitlines()
+        indented = "".join(f"    {line}\n" for line in lines)
+        owners.write_text(f"{mode}\n" if is_clones else f"customModes:\n  - {indented.lstrip()}")
+
+    write(good)
+    loader = load(place, clone)
+    assert loader.deps().edges.find("docs", "code", Way.ASK) is None
+    write(bad)
+    deps = loader.deps()
+    assert deps.edges.find("docs", "code", Way.ASK) is None, "in a process that goes on"
+    deps = load(place, clone).deps()
+    assert "docs" not in deps.catalog, deps.catalog["docs"]
+    assert "mode 'docs' is left out: one of yours does not load" in "\n".join(deps.notices)
+
+
 def test_a_workspaces_mode_keeps_and_narrows(place: UserFolders, clone: Path) -> None:
     add(clone, "code", f"{BUILT_IN}\nsubtasks: [ask]")
     rest = "    switches: [{to: ask, when: plan_written, otherwise: Plan.}]\n"
