@@ -147,6 +147,8 @@ class ToolSpec:
     """The argument that is the address which the call fetches."""
     sandboxed: bool = False
     """Whether the operating system keeps what it runs from doing harm."""
+    way_out: str | None = None
+    """Of a call that runs git: what in ``.git`` leads to another repository."""
     served: ServerTool | None = None
     """For a tool of an MCP server."""
 

@@ -272,6 +272,8 @@ def _apply_ruling(mode: Mode, tool: ToolSpec, ruling: Ruling, source: str) -> Ve
         return Verdict("deny", f"{mode.name} mode must not do that: {rule}.")
     if ruling.kind == "allow" and tool.effect.runs_programs and not tool.sandboxed:
         return Verdict("ask", f"{NO_SANDBOX}; the {rule} applies only in a sandbox")
+    if ruling.kind == "allow" and tool.way_out is not None:
+        return Verdict("ask", f"may show another repository: {tool.way_out!r} leads there")
     if not ruling.is_certain:
         return Verdict("ask", f"a part of it may fall under the {rule}")
     return Verdict(ruling.kind, rule)

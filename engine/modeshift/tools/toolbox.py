@@ -16,10 +16,12 @@ from modeshift.modes.edge_table import EdgeTable
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ConfigurationError, InvalidCallError
 from modeshift.modes.files import OLD_GROUPS
+from modeshift.modes.rules.matching import command_words
 from modeshift.modes.rules.urls import parse_url
 from modeshift.project import load_project
 from modeshift.tools.processes.sandboxes import Commands, Sandbox
 from modeshift.tools.tool import Tool, ToolDeps
+from modeshift.tools.workspace.repository import find_way_out
 from modeshift.tools.workspace.workspace import Workspace
 
 MAX_DEPTH = 50
@@ -114,6 +116,10 @@ class Toolbox:
         """
         tool = self[name]
         checked = self.validate(tool, args)
+        line = tool.spec.command and checked[tool.spec.command]
+        if line and (command_words(line) or line)[0] == "git":
+            way_out = await asyncio.to_thread(find_way_out, self.workspace.root)
+            tool = replace(tool, spec=replace(tool.spec, way_out=way_out))
         resolved = {
             path: self.workspace.resolve_at_once(checked[path]) for path in _paths(tool, checked)
         }

@@ -1,6 +1,9 @@
 """Commands of a mode: which may change the workspace, and what git shows unasked."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -17,8 +20,10 @@ from modeshift.modes.policy import Approvals
 from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
+from tests.harness.clone import git
 from tests.harness.conversation import APPROVE, Conversation
 from tests.harness.modes import load_test_catalog
+from tests.harness.root import ROOT
 from tests.tools.sandbox.commands import REPOSITORY, Run, needs_sandbox, runner, sandbox, write
 
 pytestmark = needs_sandbox
@@ -171,3 +176,64 @@ async def test_git_looks_at_no_other_folder_unasked(run: Run, workspace: Path) -
     shown = await run("git diff", looks=True)
     assert "[exit code 0]" in shown
     assert "of another folder" not in shown
+
+
+@pytest.fixture
+def other() -> Iterator[Path]:
+    """Another repository, where commands can see it: they have a /tmp of their own."""
+    folder = Path(mkdtemp(prefix=".other-", dir=ROOT))
+    (folder / "f").write_text("of another repository\n")
+    for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "one"), ("repack", "-adq")):
+        assert git(folder, *words).returncode == 0
+    yield folder
+    rmtree(folder)
+
+
+def borrow(other: Path, name: str, git_folder: Path) -> None:
+    """Make the workspace's repository another one that has or borrows the commit."""
+    if name in ("commondir", "objects/info/alternates"):
+        (git_folder / name).write_text(f"{other}/.git{'/objects' if '/' in name else ''}\n")
+    else:
+        (git_folder / name).rmdir()
+        (git_folder / name).symlink_to(other / ".git" / name)
+    head = git(other, "rev-parse", "HEAD").stdout
+    (git_folder / "refs/heads").mkdir(exist_ok=True)
+    (git_folder / (git_folder / "HEAD").read_text().split()[1]).write_text(head)
+
+
+async def show_in_code_mode(workspace: Path) -> Conversation:
+    deps = make_deps(workspace, load_test_catalog(), Approvals.MANUAL)
+    talk = Conversation(build_agent(deps, InMemorySaver()))
+    await talk.say("run git show", mode="code")
+    return talk
+
+
+@pytest.mark.parametrize(
+    "name", ["file", "link", "commondir", "objects/info/alternates", "objects/pack"]
+)
+async def test_git_asks_where_it_would_show_another_repository(
+    workspace: Path, other: Path, name: str
+) -> None:
+    if name == "file":
+        (workspace / ".git").write_text(f"gitdir: {other}/.git\n")
+    elif name == "link":
+        (workspace / ".git").symlink_to(other / ".git")
+    else:
+        git(workspace, "init", "-q")
+        borrow(other, name, workspace / ".git")
+    talk = await show_in_code_mode(workspace)
+    (asked,) = await talk.waiting()
+    path = ".git" if name in ("file", "link") else f".git/{name}"
+    assert f"may show another repository: '{path}' leads there" in asked["description"]
+    assert await talk.approve_all() == ["execute_command"]
+    assert "+of another repository" in (await talk.results())["offline_0_0"].text
+
+
+async def test_git_does_not_ask_in_a_repository_of_its_own(workspace: Path, other: Path) -> None:
+    (workspace / "f").write_text("ours\n")
+    for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "one")):
+        git(workspace, *words)
+    (workspace / ".git/hooks/post-commit").symlink_to(other / "f")
+    (workspace / ".git/here").symlink_to("HEAD")
+    talk = await show_in_code_mode(workspace)
+    assert "+ours" in (await talk.results())["offline_0_0"].text
