@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Iterator
+from shlex import quote
 from shutil import which
 
 from modeshift.graph.configuration.loading import AgentLoader, choose_sandbox
@@ -15,6 +16,7 @@ from modeshift.project import find_root
 from modeshift.storage.threads import check_database
 from modeshift.tools.processes.process import MAX_SECONDS
 from modeshift.tools.processes.sandboxes import NoSandbox
+from modeshift.tools.workspace.repository import ALTERNATES, is_shared
 from modeshift.tools.workspace.ripgrep import can_confine, find_version
 
 _OPEN = "they can read the agent's own environment with its keys, in /proc"
@@ -30,6 +32,7 @@ def main() -> Iterator[str]:
     yield ""
     yield from _check_files()
     yield from _check_writing(settings)
+    yield from _check_repositories(settings)
     yield from _check_commands(settings)
     yield from _check_modes(deps)
     if is_there(COMMANDS, "dev"):
@@ -75,6 +78,16 @@ def _check_writing(settings: Settings) -> Iterator[str]:
             make_private(getattr(settings, setting))
         except ConfigurationError as error:
             yield _say(NO, f"{setting.upper()}: {error}")
+
+
+def _check_repositories(settings: Settings) -> Iterator[str]:
+    below = () if settings.workspaces is None else settings.workspaces.glob("*/[!.]*")
+    for folder in (settings.workspace, *sorted(below)):
+        if is_shared(folder):
+            own = f"git repack -adq && rm -f {ALTERNATES} && cp -Rp .git .git.own"
+            mend = f"cd {quote(str(folder))} && {own} && rm -rf .git && mv .git.own .git"
+            text = f"{folder}: another repository has the same files in its .git"
+            yield _say(NO, text, f"while nobody works there: {mend}")
 
 
 def _check_commands(settings: Settings) -> Iterator[str]:

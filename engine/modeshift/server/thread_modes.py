@@ -163,14 +163,19 @@ async def create_thread(request: Request) -> Response:
     places = Workspaces(settings, mailbox)
     checked = _check(deps, {key: body.pop(key) for key in SETTINGS if key in body})
     thread = str(body.setdefault("thread_id", str(uuid4())))
-    chosen = None
+    choice, chosen = (thread, get_user(request), workspace), None
     if workspace is not None or settings.workspaces is not None:
-        chosen = await places.choose(thread, get_user(request), workspace)
+        chosen = await places.choose(*choice)
     created = await call_server(request, "POST", "/threads", body)
     if not created.is_success:
         return pass_on(created)
     if chosen is not None:
-        await places.keep(thread, chosen)
+        try:
+            await places.keep(*choice)
+        except InvalidInputError:
+            if body.get("if_exists") != "do_nothing":  # so it is new, and ours
+                await call_server(request, "DELETE", f"/threads/{thread}")
+            raise
     if checked:
         await mailbox.put(thread, checked)
     named = {} if chosen is None else {KEY: chosen}

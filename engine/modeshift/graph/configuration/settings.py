@@ -48,6 +48,12 @@ Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 """Several values, with commas between them."""
 
 
+def name_source(source: str | None) -> str:
+    """The repository's name, or ``main`` where there is none that can be a folder's."""
+    last = re.split(r"[/:]", source.rstrip("/"))[-1].removesuffix(".git") if source else ""
+    return last if FOLDER_NAME.fullmatch(last) else "main"
+
+
 def get_env_file() -> Path:
     """The clone's ``.env``."""
     return find_root() / ".env"
@@ -218,20 +224,6 @@ class Settings(BaseSettings):
                 raise ValueError(f"{origin!r} is not of the form scheme://host[:port]")
         return origins
 
-    @field_validator("workspaces_from")
-    @classmethod
-    def _check_sources(cls, sources: tuple[str, ...]) -> tuple[str, ...]:
-        for source in sources:
-            if not re.match(r"https://|ssh://|file:///|/|[\w.-]+@[\w.-]+:", source):
-                raise ValueError(
-                    f"{source!r} is no git URL: give https://, ssh:// or git@host:path"
-                )
-            if urlsplit(source).password:
-                raise ValueError(
-                    "a git URL with a password would be in each workspace; leave it out"
-                )
-        return sources
-
     @field_validator("network_hosts")
     @classmethod
     def _normalize_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
@@ -276,6 +268,31 @@ class Settings(BaseSettings):
         """Names of users by their tokens; none where no token is asked for."""
         pairs = (entry.rpartition(":") for entry in _split(self.auth_token.get_secret_value()))
         return {token: name or "owner" for name, _, token in pairs}
+
+    @model_validator(mode="after")
+    def _check_sources(self) -> Self:
+        """Of all fields at once, so that the message does not quote a secret."""
+        names: dict[str, str] = {}
+        for source in self.workspaces_from:
+            url = urlsplit(source)
+            is_token = url.username and url.scheme not in ("ssh", "")
+            if url.password or is_token or (url.query and not source.startswith("/")):
+                raise ValueError(
+                    "WORKSPACES_FROM has a git URL with a password or token before '@' or behind "
+                    "'?', which would be in each workspace; leave it out"
+                )
+            if not re.match(r"https://|ssh://|file:///|/|[\w.-]+@[\w.-]+:", source):
+                raise ValueError(
+                    f"WORKSPACES_FROM: {source!r} is no git URL: give https://, ssh:// or "
+                    "git@host:path"
+                )
+            other = names.setdefault(name_source(source).casefold(), source)
+            if other is not source and self.workspaces_per == "user":
+                raise ValueError(
+                    f"WORKSPACES_FROM: {other!r} and {source!r} would both be the workspace "
+                    f"{name_source(source)!r}; leave one out, or set WORKSPACES_PER=thread"
+                )
+        return self
 
     @model_validator(mode="after")
     def _check_exposure(self) -> Self:

@@ -6,14 +6,13 @@ and every process finds it.
 
 import asyncio
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
 from tempfile import mkdtemp
 
 from modeshift.graph.configuration.settings import FOLDER_NAME as NAME
-from modeshift.graph.configuration.settings import Settings
+from modeshift.graph.configuration.settings import Settings, name_source
 from modeshift.graph.mailbox import Mailbox
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.plain_text import to_one_line
@@ -42,8 +41,7 @@ class Workspaces:
             return self._settings.workspace
         name = await self._get_kept(thread)
         if name is None:
-            name = await asyncio.to_thread(self._choose, self._root, thread, user, None)
-            await self._mailbox.put(thread, {KEY: name})
+            name = await self.keep(thread, user, None)
         return await asyncio.to_thread(self._open, self._root, name)
 
     async def find(self, thread: str, user: str) -> Path:
@@ -57,7 +55,7 @@ class Workspaces:
         return folder if is_there else self._settings.workspace
 
     async def choose(self, thread: str, user: str, workspace: object) -> str:
-        """The name ``user/name`` to ``keep``: of a workspace of the user, or of a new clone.
+        """The name ``user/name`` to ``keep``: of a workspace of the user, or of one to make.
 
         Raises ``InvalidInputError`` for one that there is not.
         """
@@ -65,13 +63,18 @@ class Workspaces:
             raise InvalidInputError("this server has one workspace: WORKSPACES is not set")
         return await asyncio.to_thread(self._choose, self._root, thread, user, workspace)
 
-    async def keep(self, thread: str, chosen: str) -> None:
-        """Keep the choice; raises ``InvalidInputError`` where the thread has another one."""
-        name = await self._get_kept(thread)
+    async def keep(self, thread: str, user: str, workspace: object) -> str:
+        """Choose and keep it, new ones made; raises as ``choose``, and if there is another one."""
+        name, chosen = await self._get_kept(thread), await self.choose(thread, user, workspace)
         if name not in (None, chosen):
             raise InvalidInputError(f"thread {thread} works in {name!r}, and that does not change")
-        if name is None:
+        if name is None and self._root is not None:
+            source = (
+                str(workspace) if workspace else next(iter(self._settings.workspaces_from), None)
+            )
+            await asyncio.to_thread(_make, self._root / chosen, source)
             await self._mailbox.put(thread, {KEY: chosen})
+        return chosen
 
     async def _get_kept(self, thread: str) -> str | None:
         item = await self._mailbox.find(thread, KEY)
@@ -85,8 +88,6 @@ class Workspaces:
             name = self._name_default(thread, source)
             if NAME.fullmatch(name) is None:
                 raise InvalidInputError(f"{name!r} is no id of a thread")
-            if not _is_folder(own / name):
-                _make(own / name, source)
         else:
             name = str(workspace)
             is_name = isinstance(workspace, str) and NAME.fullmatch(workspace)
@@ -101,7 +102,7 @@ class Workspaces:
     def _name_default(self, thread: str, source: str | None = None) -> str:
         if self._settings.workspaces_per == "thread":
             return thread
-        return _name(source or next(iter(self._settings.workspaces_from), None))
+        return name_source(source or next(iter(self._settings.workspaces_from), None))
 
     def _open(self, root: Path, name: str) -> Path:
         folder = root / name
@@ -118,14 +119,10 @@ def _is_folder(folder: Path) -> bool:
     return folder.is_dir() and not folder.is_symlink() and not folder.parent.is_symlink()
 
 
-def _name(source: str | None) -> str:
-    """The repository's name, or ``main`` where there is none that can be a folder's."""
-    last = re.split(r"[/:]", source.rstrip("/"))[-1].removesuffix(".git") if source else ""
-    return last if NAME.fullmatch(last) else "main"
-
-
 def _make(folder: Path, source: str | None) -> None:
-    """Make it whole or not at all: two processes may do so at the same time."""
+    """Make it whole or not at all, if it is not there: two processes may at the same time."""
+    if _is_folder(folder):
+        return
     folder.parent.mkdir(parents=True, exist_ok=True)
     made = Path(mkdtemp(prefix=".new-", dir=folder.parent))
     try:
@@ -143,7 +140,8 @@ def _make(folder: Path, source: str | None) -> None:
 
 
 def _clone(source: str, folder: Path) -> None:
-    command = ["git", "-c", "protocol.ext.allow=never", "clone", "--quiet", "--"]
+    # Without --no-local a folder's clone has hard links to its objects, or borrows as it does.
+    command = ["git", "-c", "protocol.ext.allow=never", "clone", "--quiet", "--no-local", "--"]
     environment = {
         **os.environ,
         "GIT_TERMINAL_PROMPT": "0",

@@ -4,10 +4,12 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from modeshift.testing.snapshots import Snapshot
 from modeshift.tools.processes.sandboxes import NoSandbox, find_sandbox
 from tests.clients.commands.conftest import Run, Shown
 from tests.harness import prefork
+from tests.harness.clone import git
 from tests.harness.conversation import SECONDS, Conversation, make_agent
 from tests.harness.place import UserFolders, modes_file
 from tests.harness.root import ROOT
@@ -152,6 +155,33 @@ def test_doctor_with_the_sandbox_turned_off(run: Run, place: UserFolders) -> Non
     assert "the mode has no 'edit' tools" in shown.stdout
     assert ("yes", "the server on 127.0.0.1 asks for a token") in rows(shown)
     assert "0123456789abcdef" not in shown.stdout
+
+
+def test_doctor_finds_repositories_that_are_not_their_own(run: Run, place: UserFolders) -> None:
+    """What it says to do mends them."""
+    spaces, source = place.root / "work spaces", place.workspace
+    place.rule("f", "x")
+    for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "one")):
+        git(source, *words)
+    for name, how in (("linked", "--local"), ("borrows", "--shared"), ("own", "--no-hardlinks")):
+        (spaces / "alice").mkdir(parents=True, exist_ok=True)
+        assert git(source, "clone", "-q", how, ".", str(spaces / "alice" / name)).returncode == 0
+
+    def check() -> dict[str, str]:
+        shown = run("doctor", SANDBOX="off", WORKSPACES=str(spaces)).stdout.splitlines()
+        rows = ((text, more) for text, more in pairwise(shown) if text[:1] != " ")
+        return {text: more for text, more in rows if f"{spaces}/alice" in text}
+
+    told = check()
+    assert [text.split("alice/")[1].split(":")[0] for text in told] == ["borrows", "linked"]
+    for remedy in told.values():
+        line = remedy.partition("while nobody works there: ")[2]
+        subprocess.run(line, shell=True, check=True)  # noqa: S602  # as a person would
+    shutil.rmtree(source)
+    assert check() == {}
+    for folder in (spaces / "alice").iterdir():
+        assert git(folder, "fsck", "--full", "--strict").returncode == 0
+        assert git(folder, "status", "--short").stdout == ""
 
 
 @pytest.mark.skipif(isinstance(find_sandbox(), NoSandbox), reason="no bubblewrap to mount with")

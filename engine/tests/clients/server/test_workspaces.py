@@ -17,6 +17,7 @@ from tests.harness.root import ROOT
 from tests.harness.server import Server, Thread
 
 TOKENS = {"alice": "alice-0123456789abc", "bob": "bob-0123456789abcdef"}
+SOURCES = ("app", "docs", "shared")
 FOUND = find_sandbox()
 needs_sandbox = pytest.mark.skipif(isinstance(FOUND, NoSandbox), reason=str(FOUND))
 
@@ -34,11 +35,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         git(source, "init", "-q")
         git(source, "add", ".")
         assert git(source, "commit", "-qm", "first").returncode == 0
+    # It borrows the objects of another one.
+    assert git(server.folder, "clone", "-q", "--shared", "app", "shared").returncode == 0
     (server.workspace / "bob/private").mkdir(parents=True)
     (server.workspace / "bob/private/note.txt").write_text("bob's own")
     server.start(
         WORKSPACES=str(server.workspace),
-        WORKSPACES_FROM=f"{server.folder / 'app'},{server.folder / 'docs'}",
+        WORKSPACES_FROM=",".join(str(server.folder / name) for name in (*SOURCES, "broken")),
         AUTH_TOKEN=",".join(f"{name}:{token}" for name, token in TOKENS.items()),
         SANDBOX="auto",
         APPROVALS="auto",
@@ -106,6 +109,39 @@ async def test_another_repository_and_an_existing_folder_can_be_chosen(
     assert "docs" in str((await thread.values())["messages"][-1])
     made = await make(server, "bob", workspace="private")
     assert made.json()["workspace"] == "bob/private"
+
+
+@pytest.mark.parametrize("name", SOURCES)
+async def test_a_clone_shares_no_file_with_its_source(server: Server, name: str) -> None:
+    made = await make(server, "bob", workspace=str(server.folder / name))
+    folder = server.workspace / made.json()["workspace"] / ".git"
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert [path for path in files if path.stat().st_nlink > 1] == []
+    assert not (folder / "objects/info/alternates").exists()
+    assert git(folder.parent, "fsck", "--full").returncode == 0
+
+
+async def test_a_refused_creation_leaves_no_clone_behind(server: Server, people: People) -> None:
+    docs = str(server.folder / "docs")
+    id = (await people["alice"].threads.create())["thread_id"]
+    assert (await make(server, "alice", thread_id=id, workspace=docs)).status_code == 409
+    assert (await make(server, "alice", metadata=5, workspace=docs)).status_code == 422
+    await Thread(people["alice"], id).say("hello")
+    again = await make(server, "alice", thread_id=id, workspace=docs, if_exists="do_nothing")
+    assert again.status_code == 422
+    assert not (server.workspace / "alice/docs").exists()
+    assert not list((server.workspace / "alice").glob(".*"))
+
+
+async def test_a_clone_that_fails_leaves_no_thread_behind(server: Server) -> None:
+    id, broken = str(uuid4()), server.folder / "broken"
+    answer = await make(server, "alice", thread_id=id, workspace=str(broken))
+    assert answer.status_code == 422
+    assert "broken cannot be cloned: " in answer.json()["detail"]
+    git(server.folder, "clone", "-q", "app", "broken")
+    made = await make(server, "alice", thread_id=id, workspace=str(broken))
+    assert made.json()["workspace"] == "alice/broken"
+    broken.rename(server.folder / "gone")
 
 
 @pytest.mark.parametrize(

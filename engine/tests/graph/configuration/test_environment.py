@@ -62,6 +62,15 @@ def test_what_is_wrong_is_said_at_start(
         "AUTH_TOKEN=short",
         f"AUTH_TOKEN=a:{TOKEN},b:short",
         "COMMAND_NETWORK=true\nSANDBOX=auto",
+        "WORKSPACES_FROM=http://git.example/app",
+        "WORKSPACES_FROM=https://ann:short@git.example/app",
+        "WORKSPACES_FROM=https://short@git.example/app",
+        "WORKSPACES_FROM=http://short@git.example/app",
+        "WORKSPACES_FROM=https://git.example/app,https://git.example/b?key=short",
+        "WORKSPACES_FROM=git@git.example:app?key=short",
+        "WORKSPACES_FROM=ssh://git:short@git.example/app",
+        "WORKSPACES_FROM=https://a.example/app.git,git@b.example:team/App",
+        "WORKSPACES_FROM=/srv/.app,/srv/main/",
     ):
         monkeypatch.setattr(os, "environ", environment.copy())
         env_file.write_text(f"{line}\n")
@@ -101,6 +110,14 @@ def test_what_is_left_out_or_empty_has_its_default(env_file: Path) -> None:
         "http://127.0.0.1:3000",
     )
     assert settings.tokens == {}
+
+
+def test_repositories_to_clone(env_file: Path) -> None:
+    sources = "git@git.example:a,ssh://git@git.example:22/b.git,https://git.example/c,/srv/d?e"
+    env_file.write_text(f"WORKSPACES_FROM={sources}\n")
+    assert load_settings(env_file).workspaces_from == tuple(sources.split(","))
+    os.environ |= {"WORKSPACES_FROM": "/a/app,/b/app", "WORKSPACES_PER": "thread"}
+    assert len(load_settings(env_file).workspaces_from) == 2, "each is in a folder of its own"
 
 
 def test_tokens_are_of_the_owner_or_of_those_named(env_file: Path) -> None:
