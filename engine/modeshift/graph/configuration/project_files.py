@@ -223,8 +223,6 @@ _DENIALS = (
 )
 _MODES = "modes are read from .kilocodemodes"
 _IN_KILO = {"agent": _DENIALS, "mode": _DENIALS, "command": _COMMANDS, "skill": _SKILLS}
-CLAUDE = "CLAUDE.md"
-MAX_NAMED = 10
 UNREAD = {
     **{
         f"{folder}{name}": _DENIALS
@@ -238,7 +236,7 @@ UNREAD = {
         for name in (singular, f"{singular}s")
         if f"{folder}/{name}" != ".kilocode/skills"
     },
-    CLAUDE: f"make {AGENTS} a link to it, or move it there",
+    "CLAUDE.md": f"make {AGENTS} a link to it, or move it there",
     "CLAUDE.local.md": _RULES,
     "AGENT.md": f"its name here is {AGENTS}",
     "AGENTS.local.md": "put rules of your own into rules/ in your configuration folder",
@@ -275,7 +273,7 @@ UNREAD = {
 def find_unread(workspace: Workspace, users: Iterable[Path]) -> Iterator[str]:
     """A notice for each of them that is there, and for skills in the user's folders. Blocks."""
     root = workspace.root
-    for name in _find_nested(workspace, CLAUDE)[:MAX_NAMED]:
+    for name in _find_nested(workspace, "CLAUDE.md")[:10]:
         yield f"{name} is not read: its name here is {AGENTS}"
     agents = os.path.realpath(root / AGENTS)
     for pattern, instead in UNREAD.items():

@@ -79,19 +79,13 @@ def read_modes(
     for level, name, content in files:
         parsed = last.load(name, partial(_parse, level, name, content))
         if parsed is None:
-            if isinstance(content, Path):
-                try:
-                    last.lost.append(read_user_file(content) or "")
-                except ModeFileError:
-                    last.lost.append(ANY)
+            last.lost.append(_read_lost(content))
             continue
         last.notices += parsed.warnings
         read = check_modes(parsed, level, name, specs)
-        modes = list[Mode | None]()
-        for slug, entry in read.items():
-            modes.append(last.load(f"{name} {slug}", partial(_take, entry)))
-            if modes[-1] is None and level is not Level.PROJECT:
-                last.lost.append(slug)
+        modes = [last.load(f"{name} {slug}", partial(_take, entry)) for slug, entry in read.items()]
+        if level is not Level.PROJECT:
+            last.lost += [slug for slug, mode in zip(read, modes, strict=True) if mode is None]
         if level is Level.BUILT_IN:
             built_in |= {mode.slug: with_prompt(mode, folder) for mode in modes if mode}
             continue
@@ -110,6 +104,14 @@ def _parse(level: Level, name: str, content: Path | str) -> ModesFile | None:
     if text is None:
         return None
     return (parse_mode if level is Level.BUILT_IN else parse_modes)(text, name)
+
+
+def _read_lost(content: Path | str) -> str:
+    """What may name the modes in a file of the user's that is not used: its text, if it has one."""
+    try:
+        return read_user_file(content) or "" if isinstance(content, Path) else ""
+    except ModeFileError:
+        return ANY
 
 
 def _take(entry: Mode | str) -> Mode:

@@ -1,7 +1,6 @@
 """``find_way_out``: what in a workspace's ``.git`` leads git to another repository."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 ALTERNATES = ".git/objects/info/alternates"
@@ -10,26 +9,20 @@ ALTERNATES = ".git/objects/info/alternates"
 
 def find_way_out(root: Path) -> str | None:
     """A path relative to ``root``, which is resolved; None where there is nothing. Blocks."""
-    if (root / ".git").is_symlink() or (root / ".git").is_file():
-        return ".git"
-    for name in (".git/commondir", ALTERNATES):
-        if os.path.lexists(root / name):
+    git = root / ".git"
+    for path in (git, *git.rglob("*")):
+        name = path.relative_to(root).as_posix()
+        is_link = path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root)
+        # What is linked among its hooks runs, if at all, for a command that asks.
+        if (is_link and not name.startswith(".git/hooks")) or name in (
+            ".git/commondir",
+            ALTERNATES,
+        ):
             return name
-    for path in _list_entries(root / ".git"):
-        if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root):
-            return path.relative_to(root).as_posix()
-    return None
+    return ".git" if git.is_file() else None
 
 
-def has_shared_files(root: Path) -> bool:
-    """Whether a file of its ``.git`` is a hard link: who changes it changes another's. Blocks."""
-    paths = (path.lstat() for path in _list_entries(root / ".git") if path.is_file())
-    return any(details.st_nlink > 1 for details in paths)
-
-
-def _list_entries(folder: Path) -> Iterator[Path]:
-    """All in a ``.git`` but its hooks, which only a command that asks can run."""
-    for parent, folders, files in os.walk(folder):
-        if parent == str(folder) and "hooks" in folders:
-            folders.remove("hooks")
-        yield from (Path(parent, name) for name in (*folders, *files))
+def is_shared(root: Path) -> bool:
+    """Whether ``.git`` has hard links, or takes objects of another repository. Blocks."""
+    paths = (path for path in (root / ".git").rglob("*") if path.is_file())
+    return any(path.lstat().st_nlink > 1 or path == root / ALTERNATES for path in paths)
