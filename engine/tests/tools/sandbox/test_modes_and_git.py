@@ -17,6 +17,7 @@ from modeshift.graph.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.mode import Grant, SourcedPermissions
 from modeshift.modes.policy import Approvals
+from modeshift.sandbox.mounts import ROOM
 from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
@@ -180,7 +181,7 @@ async def test_git_looks_at_no_other_folder_unasked(run: Run, workspace: Path) -
 
 @pytest.fixture
 def other() -> Iterator[Path]:
-    """Another repository, where commands can see it: they have a /tmp of their own."""
+    """Another repository, where commands can see it unless this clone is below /tmp itself."""
     folder = Path(mkdtemp(prefix=".other-", dir=ROOT))
     (folder / "f").write_text("of another repository\n")
     for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "one"), ("repack", "-adq")):
@@ -226,7 +227,8 @@ async def test_git_asks_where_it_would_show_another_repository(
     path = ".git" if name in ("file", "link") else f".git/{name}"
     assert f"may show another repository: '{path}' leads there" in asked["description"]
     assert await talk.approve_all() == ["execute_command"]
-    assert "+of another repository" in (await talk.results())["offline_0_0"].text
+    if not any(other.is_relative_to(hidden) for hidden in ROOM):
+        assert "+of another repository" in (await talk.results())["offline_0_0"].text
 
 
 async def test_git_does_not_ask_in_a_repository_of_its_own(workspace: Path, other: Path) -> None:
