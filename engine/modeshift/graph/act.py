@@ -172,7 +172,7 @@ class DueCall:
         judged, planned, journal = self._judged, self.task["planned"], self._journal
         if judged.tool is not None and not judged.effect.changes_the_world:
             return None
-        if planned.get("journal") != journal.id:
+        if planned.get("journal") != journal.mark(self._thread):
             return UNKNOWN
         if self._key is None:
             return None

@@ -58,7 +58,7 @@ class Opening:
         journal, digest = self._deps.started_calls.journal, partial(digest_contents, self._deps)
         for planned in plan[0] if plan else []:
             call, key, effect = planned["call"], get_key(planned, thread), None
-            if planned.get("journal") != journal.id:
+            if planned.get("journal") != journal.mark(thread):
                 self._begun[get_call_id(call)] = build_not_run_result(call, UNKNOWN)
                 self._done.append(end_unseen(self.now.mode))
             elif key is not None and (effect := await journal.find(key, digest)) is not None:

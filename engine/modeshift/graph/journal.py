@@ -108,7 +108,7 @@ class Journal:
     ) -> None:
         """Without a database in memory. ``beside`` is the file by which the locks of owners are."""
         self.id = uuid4().hex[:16] if database is None else "database"
-        """Stored in each plan: another journal does not know what has begun of it."""
+        """See ``mark``."""
         self._database = database or MemoryDatabase()
         self._owner = Owner(beside)
         self._lease = lease
@@ -208,6 +208,11 @@ class Journal:
             elif await self._execute(_FORGET, key, effect.owner):
                 return None
         return effect
+
+    def mark(self, thread: str) -> str:
+        """Stored in each plan: in a copy of the thread, as in another journal, nobody knows what
+        has begun of it."""
+        return f"{self.id} {thread}"
 
     async def has_begun(self, key: str) -> bool:
         """Whether there is such a call, however it ended."""

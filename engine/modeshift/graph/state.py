@@ -64,7 +64,7 @@ class Planned(TypedDict):
     denied: str | None
     """Why it is refused, as it was judged when the model made it."""
     journal: NotRequired[str]
-    """The journal that knows whether it has begun."""
+    """``Journal.mark`` of the one that knows whether it has begun."""
     key: NotRequired[str]
     """Of a call that changes something, ``Judged.digest`` with the message; for any thread."""
 

@@ -193,7 +193,7 @@ class Step(OwnNode):
         )
         judged = await judge_all(self._deps, context, answer.tool_calls)
         policy = context.approvals.value
-        return Calls(self._deps, str(answer.id), judged, self._made, policy)
+        return Calls(self._deps, str(answer.id), judged, self._made, policy, self.thread)
 
     # intake, review, switch_mode, end_subtask, compact_history
 

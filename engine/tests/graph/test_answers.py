@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 from langgraph.types import Command
 
 from modeshift.modes.errors import InvalidInputError
+from modeshift.modes.policy import Approvals
 from modeshift.tools.processes.sandboxes import Commands
 from tests.harness.conversation import (
     APPROVE,
@@ -54,21 +56,47 @@ async def test_an_answer_is_for_its_question(workspace: Path, *, must_name_it: b
     assert (workspace / "b").read_text() == "x"
 
 
+@pytest.mark.parametrize("goes_on", [True, False])
+@pytest.mark.parametrize("approvals", Approvals)
+async def test_what_is_planned_runs_in_no_copy_of_the_thread(
+    talk: Conversation, workspace: Path, approvals: Approvals, *, goes_on: bool
+) -> None:
+    """Approved or allowed in one thread, and run in a copy that somebody made of it in between."""
+    said = {"messages": [HumanMessage("write a: x")], "mode": "code", "approvals": approvals.value}
+    node = "code"
+    await talk.send_until(node, said)
+    if approvals is Approvals.MANUAL:
+        await talk.send(None)
+        node = "review"
+        await talk.send_until(node, Command(resume={"decisions": [APPROVE]}))
+    copy = Conversation(talk.agent)
+    values = await talk.values()
+    values.pop("facts", None)  # which nobody may write
+    await talk.agent.aupdate_state(copy.config, values, as_node=node)
+    await (copy.send(None) if goes_on else copy.say("And?"))
+    assert not (workspace / "a").exists()
+    (result,) = (await copy.results()).values()
+    assert "may have taken effect" in result.text
+    await talk.send(None)
+    assert (workspace / "a").exists()
+
+
 async def test_an_approval_holds_in_no_copy_of_the_thread(
     talk: Conversation, workspace: Path
 ) -> None:
-    """Approved in one thread, and run in a copy that somebody made of it in between."""
+    """Not even where somebody says that the plan is the copy's own."""
     await talk.say("write a: x", mode="code")
     await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
     copy = Conversation(talk.agent)
     values = await talk.values()
-    values.pop("facts", None)  # which nobody may write
+    values.pop("facts", None)
+    ((planned,),) = values["plan"]
+    journal = talk.agent.started_calls.journal
+    planned["journal"] = journal.mark(copy.config["configurable"]["thread_id"])
     await talk.agent.aupdate_state(copy.config, values, as_node="review")
     await copy.send(None)
     assert not (workspace / "a").exists()
     assert VOID in str(await copy.messages())
-    await talk.send(None)
-    assert (workspace / "a").exists()
 
 
 async def test_an_approval_in_the_sandbox_is_none_without(workspace: Path) -> None:

@@ -108,7 +108,7 @@ async def test_a_call_that_nobody_approved_does_not_run_though_it_is_planned(the
     for name, args in CHANGES:
         talk = await run_script(there, [(name, args)], mode="code")
         call = {"name": name, "args": args, "id": "call_0"}
-        ours = talk.agent.started_calls.journal.id
+        ours = talk.agent.started_calls.journal.mark(talk.config["configurable"]["thread_id"])
         plan = [[{"call": call, "approved": None, "denied": None, "journal": ours}]]
         update = {"phase": "acting", "plan": plan}
         await talk.agent.aupdate_state(talk.config, update, as_node="code")

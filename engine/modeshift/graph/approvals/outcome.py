@@ -191,7 +191,10 @@ class Outcome:
         settled |= {get_call_id(switch["call"]) for switch in list_switches(self._switch)}
         left = [each for each in self._question.judged if each.id not in settled]
         plan = plan_batches(
-            self._deps.started_calls.journal.id, self._question.message, left, self._approved
+            self._deps.started_calls.journal.mark(self._thread),
+            self._question.message,
+            left,
+            self._approved,
         )
         seen = Seen(has_calls=bool(plan), has_switch=self._switch is not None)
         (event,) = choose(Phase.REVIEWING, seen)
@@ -224,7 +227,7 @@ def plan_batches(
 ) -> list[list[Planned]]:
     """The calls in the order they run: those that change something alone, others in parallel.
 
-    ``journal`` is the id of the one that knows what has begun, ``message`` that of the message
+    ``journal`` is the mark of the one that knows what has begun, ``message`` the id of the message
     that made them; ``approved`` is by call id.
     """
     plan: list[list[Planned]] = []

@@ -103,16 +103,18 @@ class Calls:
         judged: Sequence[Judged],
         made: dict[str, Any],
         approvals: str,
+        thread: str,
     ) -> None:
         """``message`` is the id of the message that made them; ``made`` is the step's.
 
-        ``approvals`` is the policy under which they were judged.
+        ``approvals`` is the policy under which they were judged, ``thread`` the id of theirs.
         """
         self._deps = deps
         self._message = message
         self._judged = judged
         self._made = made
         self._approvals = approvals
+        self._thread = thread
         self._asking = [each for each in judged if each.verdict.kind == "ask"]
 
     @property
@@ -138,7 +140,7 @@ class Calls:
         if self._asking:
             name = self._asking[0].call["name"]
             raise NodeError(f"a person has to decide on {name} first: go(Event.REVIEW, asked=...)")
-        journal = self._deps.started_calls.journal.id
+        journal = self._deps.started_calls.journal.mark(self._thread)
         plan = plan_batches(journal, self._message, self._judged, {})
         self._made["plan"] = plan
         return plan

@@ -10,7 +10,7 @@ from httpx import HTTPStatusError
 from langgraph_sdk.client import LangGraphClient
 
 from modeshift.tools.processes.sandboxes import NoSandbox, find_sandbox
-from tests.harness.conversation import APPROVE, SECONDS
+from tests.harness.conversation import APPROVE, SECONDS, until
 from tests.harness.server import Server, Thread
 
 MODES = """
@@ -60,6 +60,24 @@ async def test_a_command_runs_unasked_and_only_where_it_may(
         assert "could not change the workspace" in str(await thread.values())
         assert (server.workspace / "made.txt").read_text() == "made\n"
         assert not (server.workspace / f"{mode}.md").exists()
+
+
+@needs_sandbox
+async def test_a_copy_of_a_thread_runs_nothing_again_that_runs_unasked(
+    server: Server, client: LangGraphClient, http: httpx.AsyncClient
+) -> None:
+    thread, log = await Thread.new(client), server.workspace / "copied.txt"
+    line = "run echo one >> copied.txt; until [ -e go.txt ]; do sleep 0.05; done"
+    run = asyncio.create_task(thread.say(line, mode="code"))
+    await until(log.exists)
+    copied = await http.post(f"/threads/{thread.id}/copy", json={})
+    copy = Thread(client, copied.json()["thread_id"])
+    (server.workspace / "go.txt").touch()
+    await run
+    await copy.run(input=None)
+    values = await copy.values()
+    assert (values["phase"], log.read_text()) == ("idle", "one\n")
+    assert "may have taken effect" in str(values["messages"])
 
 
 async def test_a_second_answer_is_refused_and_approves_nothing_else(
