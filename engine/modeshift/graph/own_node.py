@@ -40,6 +40,8 @@ class OwnNode:
     _notes: list[Instruction]
     _has_run: bool
     """Whether it has run a command."""
+    _questions: int
+    """How many it has asked: what is asked again is another question, in this step or the next."""
     _is_asking: bool
     """Whether the run has been interrupted and goes on without an answer."""
 
@@ -92,7 +94,9 @@ class OwnNode:
         if any(spec.name == name for spec in self._deps.toolbox.specs):
             raise self._refuse(f"asks under the name of the tool {name!r}")
         last = self._given["messages"][-1].id if self._given.get("messages") else ""
-        unique = f"{self.thread}\0{last}\0{self._node}\0{name}\0{text}"
+        self._questions += 1
+        step = self._config.get("metadata", {}).get("langgraph_step")
+        unique = f"{self.thread}\0{last}\0{step}\0{self._questions}\0{self._node}\0{name}\0{text}"
         request = build_own_request(name, text, args or {}, unique)
         self._is_asking = True
         decision = ask_yes_or_no(request, is_required=self._deps.bound_answers)

@@ -71,6 +71,7 @@ class Step(OwnNode):
         self._way_problem: str | None = None
         """Why the switch that is due cannot be applied: its edge is not open any more, say."""
         self._has_run = False
+        self._questions = 0
         self._is_asking = False
 
     async def run(self, node: Node, *mode: str) -> Result:

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.types import Command
 
 from graph.chart import CHART
 from modeshift import ChartData, Step, Update
-from modeshift.modes.errors import NodeError
+from modeshift.modes.errors import InvalidInputError, NodeError
 from modeshift.modes.facts import ProjectTests
 from modeshift.tools.processes.process import Ended
 from modeshift.tools.processes.sandboxes import Commands
-from tests.harness.conversation import Conversation, script
+from tests.harness.conversation import APPROVE, REJECT, Conversation, script
 from tests.harness.own_graph import build_with
 from tests.tools.sandbox.commands import needs_sandbox, sandbox
 
@@ -124,6 +125,38 @@ async def test_what_is_told_under_a_first_line_is_told_again_when_it_changes(
     await talk.say("go", mode="code")
     sent = "\n".join(message.text for message in talk.model.asked[-1].messages)
     assert re.findall(r"^# [AB]\n\n\d+$", sent, re.M) == [texts[0], *texts[2:]]
+
+
+async def _asks_until_yes(step: Step) -> Update:
+    return step.go("checked" if step.ask_person("sure", "Sure?") else "again")
+
+
+async def _asks_twice(step: Step) -> Update:
+    answers = [step.ask_person("sure", "Sure?") for _ in range(2)]
+    return step.go("checked" if answers == [False, True] else "again")
+
+
+@pytest.mark.parametrize("check", [_asks_until_yes, _asks_twice])
+async def test_a_question_that_is_asked_again_at_once_is_another_one(
+    check: Check, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text("a")
+    chart = ChartData(OWN.nodes, [*OWN.edges, ("checking", "again", "checking")])
+    talk = script(workspace, [READ], "done", build=build_with(check=check), chart=chart)
+    await talk.say("go", mode="code")
+
+    async def answer(decision: dict[str, str]) -> dict[str, Any]:
+        (interrupt,) = (await talk.agent.aget_state(talk.config)).interrupts
+        given = {"decisions": [decision], "question": interrupt.value["question"]}
+        await talk.send(Command(resume=given))
+        return given
+
+    first = await answer(REJECT)
+    with pytest.raises(InvalidInputError, match="but the question is now"):
+        await talk.send(Command(resume=first))
+    assert [request["name"] for request in await talk.waiting()] == ["sure"]
+    await answer(APPROVE)
+    assert (await talk.messages())[-1].text == "done"
 
 
 async def _runs_before_it_asks(step: Step) -> None:
