@@ -210,8 +210,10 @@ class Journal:
         return effect
 
     def mark(self, thread: str) -> str:
-        """Stored in each plan: in a copy of the thread, as in another journal, nobody knows what
-        has begun of it."""
+        """Stored in each plan of the thread.
+
+        In a copy of the thread, as in another journal, nobody knows what has begun of it.
+        """
         return f"{self.id} {thread}"
 
     async def has_begun(self, key: str) -> bool:

@@ -9,6 +9,7 @@ from langchain_core.messages import ToolCall, ToolMessage
 from modeshift.graph.approvals.contents import digest_contents, remember
 from modeshift.graph.approvals.decisions import Approve, Decision, Edit, Respond
 from modeshift.graph.approvals.judging import Judged, Question, judge
+from modeshift.graph.approvals.requests import MAX_REASON
 from modeshift.graph.approvals.ways import list_suggestions
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import follow
@@ -21,7 +22,6 @@ from modeshift.modes.facts import Done
 from modeshift.modes.phases import Phase
 from modeshift.modes.plain_text import to_one_line
 
-MAX_REASON = 200
 How = Literal["by hand", "by edge"] | None
 
 
@@ -168,7 +168,7 @@ class Outcome:
             task = NewTask(message=target["message"], todos=todos)
         switch = Switch(
             mode_slug=target["mode_slug"],
-            reason=target["reason"] if task is None else to_one_line(task["message"], MAX_REASON),
+            reason=to_one_line(task["message"] if task else target["reason"], MAX_REASON),
             task=task,
             call=judged.call,
             reply=reply,
