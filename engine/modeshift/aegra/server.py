@@ -15,6 +15,7 @@ from modeshift.server.app import Page
 from modeshift.server.gate import Gate
 from modeshift.server.logs import shorten_log
 from modeshift.server.operations import Operations
+from modeshift.server.thread_ids import OneSpelling
 
 if get_auth_instance() is not auth:  # Aegra goes on without, and everybody is the same user
     raise ConfigurationError("Aegra has not taken modeshift.aegra.auth: nothing is served")
@@ -29,6 +30,7 @@ _settings = load_settings()
 shorten_log(has_content=_settings.log_format != "json")
 # The last one is the outermost: Aegra's own, which make text/plain JSON, come after the gate.
 app.add_middleware(BindSharedAnswers, names_questions=not _settings.bound_answers)
+app.add_middleware(OneSpelling)
 app.add_middleware(RunClaims, claims=get_claims())
 app.add_middleware(Page)
 app.add_middleware(Operations)

@@ -6,12 +6,13 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from modeshift.commands.dev import DEFAULTS, find_server
 from modeshift.graph.configuration.settings import Settings, load_settings
 from modeshift.graph.configuration.user_files import get_history_file
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
+from modeshift.storage.kept_threads import spell_thread
 from modeshift.terminal.connection import Connection
 from modeshift.terminal.conversation import Conversation
 from modeshift.terminal.screen import FAINT, Keyboard, Screen
@@ -29,7 +30,7 @@ def main(
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
     logging.basicConfig(level=logging.ERROR)
-    id = _check_thread(thread) if thread else str(uuid4())
+    id = spell_thread(thread) if thread else str(uuid4())
     if asyncio.run(_talk(settings, id, mode, is_new=thread is None)):
         yield f"To go on with it: make chat THREAD={id}"
 
@@ -52,10 +53,3 @@ async def _talk(settings: Settings, id: str, mode: str | None, *, is_new: bool) 
         keyboard = Keyboard(get_history_file(settings.checkpoints))
         await Conversation(connection, screen, keyboard).run(mode)
         return await connection.read() is not None
-
-
-def _check_thread(thread: str) -> str:
-    try:
-        return str(UUID(thread))
-    except ValueError:
-        raise InvalidInputError(f"THREAD={thread!r} is no thread's id; /status shows one") from None

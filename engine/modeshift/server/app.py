@@ -21,6 +21,7 @@ from modeshift.server.answers import BindAnswers
 from modeshift.server.gate import Gate
 from modeshift.server.operations import Operations, collect_rarely, start_telling, stopping_well
 from modeshift.server.run_queue import start_runs_at_once
+from modeshift.server.thread_ids import OneSpelling
 
 ADDRESS = "/app"
 FOLDER = Path(__file__).parent.parent / "page"
@@ -89,6 +90,7 @@ app = Starlette(
         Middleware(Gate, origins=_settings.allowed_origins, has_token=bool(_settings.tokens)),
         Middleware(Operations),
         Middleware(Page),
+        Middleware(OneSpelling),
         Middleware(BindAnswers, names_questions=not _settings.bound_answers),
     ],
 )

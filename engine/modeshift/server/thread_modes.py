@@ -26,6 +26,7 @@ from modeshift.modes.edge_table import Way
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.phases import Phase
 from modeshift.server.checkpointer import is_opened, read_values
+from modeshift.storage.kept_threads import spell_thread
 
 OURSELVES = "modeshift"
 
@@ -185,6 +186,7 @@ async def create_thread(request: Request) -> Response:
 async def get_deps(request: Request) -> AgentDeps:
     """What the thread of the request works with, as far as it is its client's."""
     thread = request.path_params.get("id") or request.query_params.get("thread", "")
+    thread = thread and spell_thread(thread)
     return (await get_served(thread, get_user(request), await _get_store(request))).deps
 
 

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.base import id as ids
 from typing_extensions import override
 
+from modeshift.modes.errors import InvalidInputError
 from modeshift.storage.database import Database
 
 NAMESPACE = "modeshift"
@@ -31,6 +33,14 @@ DELETED = COLUMNS | dict.fromkeys(("holders", "inputs", "decisions", "effects"),
 def get_namespace(thread: str) -> tuple[str, str]:
     """Where the store has what the host sets in the thread; no label has a dot, or is empty."""
     return NAMESPACE, thread.replace("%", "%25").replace(".", "%2E") or "%"
+
+
+def spell_thread(id: object) -> str:
+    """A thread's id in the one spelling in which it is kept; raises ``InvalidInputError``."""
+    try:
+        return str(UUID(str(id)))
+    except ValueError:
+        raise InvalidInputError(f"{id!r} is no thread's id, which is a UUID") from None
 
 
 def follow(saved: CheckpointTuple | None) -> CheckpointTuple | None:

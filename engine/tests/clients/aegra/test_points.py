@@ -33,6 +33,8 @@ from tests.clients.server.test_server import (
 from tests.clients.server.test_thread_modes import (
     patch,
     test_a_thread_begins_with_what_it_is_created_with,
+    test_a_thread_has_its_limit_however_its_id_is_spelled,
+    test_an_id_that_is_no_uuid_makes_no_thread,
     test_approvals_leave_a_question_open_by_every_way,
     test_the_example_of_the_docs_runs,
     test_what_does_not_fit_is_refused_and_changes_nothing,

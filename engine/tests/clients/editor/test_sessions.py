@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import AsyncMock
+from uuid import UUID
 
 import pytest
 from acp import RequestError, schema
@@ -306,6 +307,9 @@ async def test_a_copy_goes_on_by_itself(code: Talk, editor: Editor, workspace: P
     assert "text='hello again'" in copied
     with pytest.raises(RequestError, match="belongs to the folder"):
         await code.editor.agent.fork_session(session_id=code.id, cwd=str(workspace.parent))
+    for spelled in (UUID(code.id).hex, code.id.upper()):
+        with pytest.raises(RequestError, match="there is no session"):
+            await code.editor.agent.load_session(session_id=spelled, cwd=str(workspace))
 
 
 async def test_a_deleted_session_is_gone(code: Talk, editor: Editor, other: Editor) -> None:

@@ -3,10 +3,12 @@
 import asyncio
 import json
 import re
+from collections.abc import Callable
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
+import pytest
 from langgraph_sdk.client import LangGraphClient
 
 from tests.harness.conversation import APPROVE, until
@@ -47,6 +49,58 @@ async def test_a_thread_begins_with_what_it_is_created_with(
     assert "The host limits this thread" in str(await thread.values())
     shown = (await http.get(f"/threads/{thread.id}/mode")).json()
     assert shown == {"mode": "code", "limit": "ask", "approvals": "auto", "is_pending": False}
+
+
+SPELLINGS: dict[str, Callable[[UUID], str]] = {
+    "no hyphens": lambda uuid: uuid.hex,
+    "upper case": lambda uuid: str(uuid).upper(),
+    "braces": lambda uuid: f"{{{uuid}}}",
+    "urn": lambda uuid: uuid.urn,
+    "other hyphens": lambda uuid: "-".join(uuid.hex),
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+async def test_a_thread_has_its_limit_however_its_id_is_spelled(
+    server: Server, http: httpx.AsyncClient, client: LangGraphClient, name: str
+) -> None:
+    id, file = uuid4(), server.workspace / "spelled.txt"
+    spelled, given = SPELLINGS[name](id), {"mode": "code", "limit": "ask", "approvals": "auto"}
+    made = await http.post("/modeshift/threads", json={**given, "thread_id": spelled})
+    assert (made.json()["thread_id"], made.json()["limit"]) == (str(id), "ask"), made.text
+    shown = (await http.get(f"/threads/{id}/mode")).json()
+    assert shown == {**given, "is_pending": True}
+    thread = Thread(client, str(id))
+    await thread.say("write spelled.txt: x")
+    assert ((await thread.values())["limit"], file.exists()) == ("ask", False)
+    assert (await http.get(f"/modes?thread={spelled}")).status_code == 200
+    assert (await http.get(f"/threads/{spelled}/mode")).status_code == 404, "by the gate"
+    plain = SPELLINGS[name](uuid4())
+    made = await http.post("/threads", json={"thread_id": plain})
+    reached = await http.get(f"/threads/{made.json()['thread_id']}/mode")
+    assert (UUID(made.json()["thread_id"]), reached.status_code) == (UUID(plain), 200)
+
+
+@pytest.mark.parametrize("door", ["/threads", "/modeshift/threads"])
+async def test_an_id_that_is_no_uuid_makes_no_thread(http: httpx.AsyncClient, door: str) -> None:
+    before = len((await http.post("/threads/search", json={"limit": 1000})).json())
+    for id in ("mine", "", "0", 5, [str(uuid4())], {"a": 1}, f"{uuid4()}x", "../" + uuid4().hex):
+        answer = await http.post(door, json={"thread_id": id, "metadata": {}})
+        assert (answer.status_code, "thread's id" in answer.text) == (422, True), answer.text
+    assert len((await http.post("/threads/search", json={"limit": 1000})).json()) == before
+    assert (await http.get("/modes?thread=mine")).status_code == 422
+    made = await http.post(door, json={"thread_id": None})
+    assert (await http.get(f"/threads/{made.json()['thread_id']}/mode")).status_code == 200
+
+
+async def test_what_a_thread_is_made_with_is_in_the_thread(http: httpx.AsyncClient) -> None:
+    id = uuid4()
+    values = {"mode": "code", "limit": "ask", "phase": "idle", "approvals": "manual"}
+    steps = [{"updates": [{"values": values, "as_node": "intake"}]}]
+    made = await http.post("/threads", json={"thread_id": id.hex, "supersteps": steps})
+    assert made.status_code == 200, made.text
+    state = (await http.get(f"/threads/{id}/state")).json()
+    assert state["values"]["limit"] == "ask"
 
 
 async def test_the_example_of_the_docs_runs(server: Server) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 from contextlib import suppress
 from pathlib import Path
+from uuid import UUID
 
 import psutil
 import pytest
@@ -179,8 +180,9 @@ def test_commands(chat: Terminal) -> None:
     [
         (("--mode", "kode"), "there is no mode or command 'kode'; the modes are: ask,"),
         ((), "/LICENSE/no' cannot be written: File exists; see make doctor"),
-        (("--thread", "mine"), "THREAD='mine' is no thread's id"),
+        (("--thread", "mine"), "'mine' is no thread's id, which is a UUID"),
         (("--thread", "11111111-1111-4111-8111-111111111111"), "there is no thread '11111111"),
+        (("--thread", f"urn:uuid:{'A' * 32}"), f"there is no thread '{UUID('a' * 32)}"),
     ],
 )
 def test_what_it_refuses(clone: Server, options: tuple[str, ...], said: str) -> None:

@@ -1,0 +1,50 @@
+"""``OneSpelling``: a new thread's id is written as the routes write it, whoever makes the thread.
+
+What is set in a thread is found by its id. Of another spelling the dev server makes this one by
+itself, and what was set would be another thread's; Aegra keeps it, and no route reaches the thread.
+"""
+
+import json
+from dataclasses import dataclass
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from modeshift.modes.errors import InvalidInputError
+from modeshift.server.answers import make_receive, set_length
+from modeshift.server.gate import refuse
+from modeshift.storage.kept_threads import spell_thread
+
+NEW = ("/threads", "/modeshift/threads")
+
+
+@dataclass(frozen=True)
+class OneSpelling:
+    """ASGI middleware, behind the gate, which lets only JSON bodies through."""
+
+    app: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, with the id of a new thread as it is spelled; or a 422."""
+        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in NEW:
+            try:
+                body = _spell(await Request(scope, receive).body())
+            except ClientDisconnect:
+                return
+            except (InvalidInputError, RecursionError) as error:
+                await refuse(scope, receive, send, str(error), status=422)
+                return
+            scope, receive = set_length(scope, body), make_receive(body, receive)
+        await self.app(scope, receive, send)
+
+
+def _spell(body: bytes) -> bytes:
+    try:
+        given = json.loads(body)
+    except ValueError:  # the server says so
+        return body
+    if not isinstance(given, dict):
+        return body
+    if (id := given.pop("thread_id", None)) is not None:
+        given["thread_id"] = spell_thread(id)
+    return json.dumps(given).encode()
