@@ -23,7 +23,7 @@ from modeshift.graph.messages.repair import (
 )
 from modeshift.graph.models.usage import NEW_TURN, Usage
 from modeshift.graph.routing import reconcile_mode, sets_only_approvals
-from modeshift.graph.state import State, Subtask, Update
+from modeshift.graph.state import State, Subtask, Update, drop_approvals
 from modeshift.graph.subtasks import STOPPED
 from modeshift.modes.choice import Seen, choose
 from modeshift.modes.facts import Done, end_unseen
@@ -76,7 +76,8 @@ class Opening:
         """The update that leaves it waiting."""
         # An approved switch may set approvals, too: what was set later counts.
         switch = self.state.get("switch")
-        switch = switch and {**switch, "approvals": self.state["approvals"]}
+        if switch is not None and "approvals" in self._host_changes:
+            switch = drop_approvals(switch)
         update = {"phase": self.now.phase, "switch": switch, "notices": self._notices}
         return cast("Update", update | self._host_changes | self._forgotten)
 

@@ -210,10 +210,7 @@ class Journal:
         return effect
 
     def mark(self, thread: str) -> str:
-        """Stored in each plan of the thread.
-
-        In a copy of the thread, as in another journal, nobody knows what has begun of it.
-        """
+        """Stored in each plan: elsewhere, in a copy of the thread say, nobody knows what began."""
         return f"{self.id} {thread}"
 
     async def has_begun(self, key: str) -> bool:

@@ -119,7 +119,7 @@ class Switch(TypedDict):
     reply: str
     """What the person said."""
     approvals: str | None
-    """The policy to set with it, or None to leave it."""
+    """The policy that the person chose with it; None to leave it, or if the host set one since."""
     digest: str
     """Of the mode, as it was when the person approved."""
     how: NotRequired[Literal["by hand", "by edge"]]
@@ -132,6 +132,12 @@ class Switch(TypedDict):
 def list_switches(switch: Switch | None) -> list[Switch]:
     """A switch, and the sub-tasks that follow it."""
     return [] if switch is None else [switch, *switch.get("then", ())]
+
+
+def drop_approvals(switch: Switch) -> Switch:
+    """The same without the approvals that were chosen with it: the host has set some since."""
+    then = [drop_approvals(following) for following in switch.get("then", ())]
+    return {**switch, "approvals": None, "then": then}
 
 
 class Subtask(TypedDict):

@@ -76,23 +76,18 @@ def build_own_request(name: str, text: str, args: Mapping[str, Any], unique: str
 
 
 def _action_request(deps: AgentDeps, context: CallContext, judged: Judged) -> ActionRequest:
+    args = judged.call["args"]  # as they are, which is how it runs
+    if judged.effect.switches_mode and not judged.effect.starts_subtask:
+        args = {**args, "reason": to_one_line(args["reason"], MAX_REASON)}
     request = ActionRequest(
         name=judged.call["name"],
-        args=_list_args(judged),
+        args=args,
         description=_describe(deps, context, judged),
         id=str(judged.call["id"]),
     )
     if judged.can_be_remembered and judged.subject.exact is not None:
         request["remember"] = escape_invisible(judged.subject.exact)
     return request
-
-
-def _list_args(judged: Judged) -> dict[str, Any]:
-    """The arguments as the call has them, which is how it runs; a reason, as it is shown."""
-    args = judged.call["args"]
-    if not judged.effect.switches_mode or judged.effect.starts_subtask:
-        return args
-    return {**args, "reason": to_one_line(args["reason"], MAX_REASON)}
 
 
 def _describe(deps: AgentDeps, context: CallContext, judged: Judged) -> str:

@@ -24,7 +24,7 @@ from modeshift.graph.entry.checks import check_turn, read_writes
 from modeshift.graph.entry.stopping import stop
 from modeshift.graph.mailbox import SETTINGS, Mailbox
 from modeshift.graph.routing import is_cut_off
-from modeshift.graph.state import Input, State, list_switches
+from modeshift.graph.state import Input, State, Switch, drop_approvals, list_switches
 from modeshift.graph.threads import StartedCalls
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.machine import MAX_SERVER_TOOLS
@@ -282,12 +282,21 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         # As what is set beside the runs: the question stays open.
         if state.interrupts and is_alone and await put(here["thread_id"], changed):
             return state.config
+        if (switch := state.values.get("switch")) is not None and "switch" not in writes:
+            supersteps = [[_set_later(update, switch) for update in step] for step in supersteps]
         with _name_missing_key():
             return await super().abulk_update_state(config, supersteps)
 
     def _check_all(self, supersteps: Updates) -> None:
         for update in (one for step in supersteps for one in step):
             self.check(update[0])
+
+
+def _set_later(update: StateUpdate, switch: Switch) -> StateUpdate:
+    """The update; its approvals count over those that a person chose with the switch before."""
+    if "approvals" not in dict(read_writes(update[0])):
+        return update
+    return update._replace(values=[Command(update={"switch": drop_approvals(switch)}), update[0]])
 
 
 def _get_answer_id(given: Any) -> str | None:

@@ -1,5 +1,6 @@
 """What the host sets while a run goes on: taken in between two steps, and before each call."""
 
+import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from tests.harness.conversation import (
     Step,
     make_agent,
     script,
+    until,
 )
 from tests.harness.scripted import Call
 
@@ -163,6 +165,81 @@ async def test_other_approvals_leave_a_question_open_whoever_sets_them(
     await talk.decide(REJECT)
     assert [file.name for file in workspace.iterdir()] == ["b.txt"], "the next one runs unasked"
     assert (await talk.values())["approvals"] == "auto"
+
+
+SWITCH: Call = ("switch_mode", {"mode_slug": "debug", "reason": "why"})
+RUN: Call = (
+    "execute_command",
+    {"command": "touch begun; until [ -e go ]; do sleep 0.02; done"},
+)
+TASK: Call = ("new_task", {"mode_slug": "debug", "message": "do it"})
+LATER: dict[str, Any] = {
+    "beside the runs": lambda talk, rights: Mailbox(talk.agent.store).put(
+        talk.config["configurable"]["thread_id"], rights
+    ),
+    "a run's input": lambda talk, rights: talk.send(rights),
+    "a command": lambda talk, rights: talk.send(Command(update=rights)),
+    "an update": lambda talk, rights: talk.agent.aupdate_state(talk.config, rights),
+    "an update by a command": lambda talk, rights: talk.agent.aupdate_state(
+        talk.config, Command(update=rights)
+    ),
+    "an update as a node": lambda talk, rights: talk.agent.aupdate_state(
+        talk.config, rights, as_node="intake"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", LATER)
+@pytest.mark.parametrize("calls", [[SWITCH], [TASK], [TASK, TASK]])
+@pytest.mark.parametrize("earlier", ["the host", "the person", "both"])
+async def test_approvals_that_the_host_sets_after_the_yes_count(
+    workspace: Path, way: str, calls: list[Call], earlier: str
+) -> None:
+    """Over its own earlier ones, and over those that the person chose with the switch."""
+    steps: list[Step] = [[RUN, *calls], *["one"] * (len(calls) - 1), [WRITES[0]], "done"]
+    talk = script(workspace, *steps, store=InMemoryStore())
+    await talk.say("go", mode="code")
+    chosen = {} if earlier == "the host" else RIGHTS
+    decisions = [APPROVE, *({**APPROVE, **chosen} for _ in calls)]
+    last = "act" if earlier == "the person" else "intake"
+    run = asyncio.create_task(talk.send_until(last, Command(resume={"decisions": decisions})))
+    await until((workspace / "begun").exists)
+    if earlier != "the person":
+        await LATER["beside the runs"](talk, RIGHTS)
+    (workspace / "go").touch()
+    await run
+    assert (await talk.values())["phase"] == "switching"
+    await LATER[way](talk, {"approvals": "manual"})
+    await talk.send(None)
+    state = await talk.values()
+    assert state["approvals"] == "manual"
+    assert len(calls) == 2 or state["mode"] == "debug", "the second of two may not begin any more"
+    assert [request["name"] for request in await talk.waiting()] == ["write_file"]
+    assert not (workspace / "a.txt").exists()
+
+
+@pytest.mark.parametrize("chosen", [None, *Approvals])
+@pytest.mark.parametrize("host", [None, *Approvals])
+async def test_what_a_switch_carries_is_what_the_person_chose_with_it(
+    workspace: Path, chosen: str | None, host: str | None
+) -> None:
+    """Whatever else happens before it is applied; what the host has set then is not of it."""
+    talk = script(workspace, [RUN, SWITCH], "done", store=InMemoryStore())
+    await talk.say("go", mode="code")
+    decision = {**APPROVE, **({"approvals": chosen} if chosen else {})}
+    resume = Command(resume={"decisions": [APPROVE, decision]})
+    run = asyncio.create_task(talk.send_until("intake" if host else "act", resume))
+    await until((workspace / "begun").exists)
+    if host:
+        await LATER["beside the runs"](talk, {"approvals": host})
+    (workspace / "go").touch()
+    await run
+    switch = (await talk.values())["switch"]
+    assert switch["approvals"] == (None if host else chosen)
+    await talk.agent.aupdate_state(talk.config, {"todos": []})
+    await talk.send(None)
+    assert await talk.mode() == "debug"
+    assert (await talk.values())["approvals"] == (host or chosen or "manual")
 
 
 async def test_a_message_that_comes_with_rights_begins_a_turn(
