@@ -79,7 +79,7 @@ class Session:
 
     async def _show_question(self) -> None:
         state = await self._config.read_state()
-        if is_cut_off(state.values, state.next, state.interrupts) and not self._turns:
+        if is_cut_off(state.values, state.tasks, state.interrupts) and not self._turns:
             await self._updates.say(CUT_OFF)
         question = await self._config.open_question()
         if self._holds_question and question is not None:  # who opens a session may not look

@@ -62,12 +62,13 @@ def next_step(deps: AgentDeps, state: RoutingState) -> str | list[Send]:
     ]
 
 
-def is_cut_off(values: Mapping[str, Any], next: Sequence[str], interrupts: Sequence[Any]) -> bool:
+def is_cut_off(values: Mapping[str, Any], tasks: Sequence[Any], interrupts: Sequence[Any]) -> bool:
     """Whether a thread's turn neither ended nor waits for a person, as no run goes on.
 
-    By the phase: LangGraph names no next node where a step was done and its checkpoint is missing.
+    ``tasks`` are LangGraph's, which has them also where it names no next node: where a step was
+    done and its checkpoint is missing. The phase tells where ``update_state`` has left no task.
     """
-    return not interrupts and bool(next or values.get("phase", Phase.IDLE) != Phase.IDLE)
+    return not interrupts and bool(tasks or values.get("phase", Phase.IDLE) != Phase.IDLE)
 
 
 def reconcile_mode(deps: AgentDeps, state: State) -> tuple[Configuration, Update]:

@@ -80,7 +80,7 @@ async def _answer(request: Request, show: Callable[[AgentDeps, dict[str, Any]], 
 def _show_question(deps: AgentDeps, state: dict[str, Any], *, has_run: bool) -> dict[str, Any]:
     values, interrupts = state["values"], state["interrupts"]
     if not interrupts:
-        cut_off = not has_run and is_cut_off(values, state["next"], interrupts)
+        cut_off = not has_run and is_cut_off(values, state["tasks"], interrupts)
         return {"question": None, "previews": [], "is_cut_off": cut_off}
     asked = interrupts[0]["value"]
     previews: list[Preview | None] = [

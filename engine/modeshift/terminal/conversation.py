@@ -203,7 +203,7 @@ class Conversation:
                 self._screen.words("Nothing is approved. Enter asks again; a message goes on.")
                 return
         else:
-            cut_off = state is not None and is_cut_off(state.values, state.next, state.interrupts)
+            cut_off = state is not None and is_cut_off(state.values, state.tasks, state.interrupts)
             if cut_off:
                 self._screen.words(CUT_OFF, ALERT)
             self._screen.line()

@@ -22,6 +22,7 @@ from modeshift.commands.usage import read_threads
 from modeshift.graph.configuration.settings import Settings
 from modeshift.graph.configuration.user_files import open_threads
 from modeshift.graph.mailbox import REVISION, Mailbox
+from modeshift.graph.routing import is_cut_off
 from modeshift.modes.errors import StorageError
 from modeshift.modes.policy import Approvals
 from modeshift.server.checkpointer import owners_of
@@ -128,6 +129,31 @@ async def test_a_conversation_goes_on_is_copied_counted_and_deleted(
         await saver.adelete_thread(thread)
     assert [each.id for each in await read_threads(database)] == ["copy"]
     assert [each.id for each in await read_threads(database, thread)] == []
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+@pytest.mark.parametrize("turn", [1, 2])
+async def test_a_turn_cut_off_before_its_first_node_does_not_look_finished(
+    database: Database, workspace: Path, turn: int, *, goes_on: bool
+) -> None:
+    """What was said is stored, and the checkpoint behind it is not."""
+    await prepare(database)
+    async with open_saver(database) as saver:
+        talk = Conversation(make_agent(workspace, saver=saver))
+        for number in range(turn):
+            await talk.say(f"hello {number}")
+        history = [state async for state in talk.agent.aget_state_history(talk.config)]
+        said = [each for each in history if (each.metadata or {}).get("source") == "input"][0]
+        newest = said.config["configurable"]["checkpoint_id"]
+        await database.execute("DELETE FROM checkpoints WHERE checkpoint_id > ?", newest)
+        state = await talk.agent.aget_state(talk.config)
+        assert (state.next, state.values.get("phase", "idle")) == ((), "idle")
+        assert is_cut_off(state.values, state.tasks, state.interrupts)
+        await (talk.send(None) if goes_on else talk.say("And?"))
+        state = await talk.agent.aget_state(talk.config)
+        assert not is_cut_off(state.values, state.tasks, state.interrupts)
+        human = [message.text for message in await talk.messages() if message.type == "human"]
+        assert human == [f"hello {number}" for number in range(turn)] + ["And?"] * (not goes_on)
 
 
 class Wrapper(BaseCheckpointSaver[Any]):

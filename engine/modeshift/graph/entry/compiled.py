@@ -219,7 +219,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
     async def _has_no_task(self, config: Any) -> bool:
         """Whether a turn stands where LangGraph has nothing to go on with: ``intake`` does."""
         state = await self.aget_state(config)
-        return not state.tasks and is_cut_off(state.values, state.next, state.interrupts)
+        return not state.tasks and is_cut_off(state.values, state.tasks, state.interrupts)
 
     async def _keep_finished(self, here: dict[str, Any]) -> None:
         """Store what a run had done when it was cut off, which LangGraph drops for an input."""
