@@ -22,8 +22,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import yaml
 from langchain_core.messages import ToolMessage
 
+from modeshift.graph.routing import is_cut_off
 from modeshift.modes.phases import Phase
 from tests.chaos.worker import (
     POINTS,
@@ -37,6 +39,7 @@ from tests.chaos.worker import (
     run,
 )
 from tests.harness.conversation import problems
+from tests.harness.faults import planted
 from tests.harness.postgres import find_postgres, run_postgres
 
 PROBLEMS = (
@@ -47,6 +50,10 @@ PROBLEMS = (
     "messages doubled",
     "threads that look finished and are not",
     "approvals lost",
+    "results lost",
+)
+FAULTS: dict[str, dict[str, str]] = yaml.safe_load(
+    (Path(__file__).parent / "faults.yaml").read_text(encoding="utf-8")
 )
 
 
@@ -82,13 +89,20 @@ def wait(pid: int, seconds: float = 120) -> int:
     raise RuntimeError(f"a process has not ended within {seconds} s")
 
 
+def read_words(path: Path) -> list[str]:
+    return path.read_text().split() if path.exists() else []
+
+
 class Chaos:
-    def __init__(self, place: Place, seed: int) -> None:
+    def __init__(self, place: Place, seed: int, point: str | None) -> None:
+        """``point`` is where each process kills itself the first time; None: anywhere."""
         self.place = place
+        # At an empty one it is killed at a random moment.
+        self.points = [*POINTS, "", "", "", ""] if point is None else [point]
+        self.numbers = (1, 2) if point is None else (1,)
         self.random = random.Random(seed)
         self.counts = Counter(dict.fromkeys(PROBLEMS, 0))
         self.done = place.folder / "done"
-        self.done.touch()
         place.workspace.mkdir()
 
     def prepare(self, threads: Sequence[str]) -> None:
@@ -96,7 +110,7 @@ class Chaos:
             (self.place.workspace / thread).write_text("END")
 
     def left(self, threads: Sequence[str]) -> list[str]:
-        done = set(self.done.read_text().split())
+        done = read_words(self.done)
         return [thread for thread in threads if thread not in done]
 
     def work(
@@ -123,9 +137,9 @@ class Chaos:
         self.counts["threads"] += number
 
     def _kill_once(self, threads: Sequence[str]) -> None:
-        point = self.random.choice([*POINTS, "", "", "", ""])
+        point = self.random.choice(self.points)
         is_held = self.random.random() < 0.15
-        pid = fork(self.work(threads), point, self.random.randint(1, 2))
+        pid = fork(self.work(threads), point, self.random.choice(self.numbers))
         if is_held:
             self.hold()
         if not point:
@@ -134,6 +148,7 @@ class Chaos:
         if wait(pid) == signal.SIGKILL:
             self.counts["kills"] += 1
             self.counts[f"killed at {point or 'random'}"] += 1
+            asyncio.run(self.look(threads))
 
     def hold(self) -> None:
         """Another program has the database's lock for a moment."""
@@ -188,17 +203,32 @@ class Chaos:
         self.counts["double resumes"] += times
         asyncio.run(self.check(threads, is_alone=False))
 
+    async def look(self, threads: Sequence[str]) -> None:
+        """Count threads that a client would take for finished, before anybody goes on with them."""
+        async with self.place.open() as (saver, journal):
+            agent = make(self.place, saver, journal)
+            for thread in threads:
+                state = await agent.aget_state({"configurable": {"thread_id": thread}})
+                messages = state.values.get("messages", [])
+                is_answer = bool(messages) and messages[-1].type == "ai"
+                is_over = not messages or (is_answer and not messages[-1].tool_calls)
+                goes_on = is_cut_off(state.values, state.tasks, state.interrupts)
+                if not (is_over or goes_on or state.interrupts):
+                    self.counts["threads that look finished and are not"] += 1
+                    sys.stderr.write(f"{thread} ({find_kind(thread)}) looks finished\n")
+
     async def check(self, threads: Sequence[str], *, is_alone: bool = True) -> None:
         """Count what went wrong; ``is_alone``: no two processes had a thread at once."""
         await asyncio.sleep(0.3)  # a command may outlive its process
         async with self.place.open() as (saver, journal):
             agent = make(self.place, saver, journal)
-            log = Counter(self.place.log.read_text().split() if self.place.log.exists() else ())
+            log = Counter(read_words(self.place.log))
             for thread in threads:
                 state = await agent.aget_state({"configurable": {"thread_id": thread}})
                 self._check_thread(thread, state, log[thread], is_alone=is_alone)
 
     def _check_thread(self, thread: str, state: Any, lines: int, *, is_alone: bool) -> None:
+        finished = read_words(self.place.finished) if is_alone else []
         messages = state.values.get("messages", [])
         results = {
             message.tool_call_id: message
@@ -227,6 +257,7 @@ class Chaos:
             problems_found["told done but did not run"] += is_success and times == 0
             problems_found["lost without a word"] += result is None
             problems_found["approvals lost"] += text.startswith("Not run") and times == 0
+            problems_found["results lost"] += is_unknown and call["id"] in finished
             self.counts["calls"] += 1
             self.counts["told unknown"] += is_unknown
             if not (is_success or is_unknown):
@@ -244,6 +275,7 @@ def main() -> None:
     parser.add_argument("--resumes", type=int, default=200)
     parser.add_argument("--stops", type=int, default=0)
     parser.add_argument("--seed", type=int, default=random.randrange(10_000))
+    parser.add_argument("--fault", choices=FAULTS, help="plant it, to see that it is found")
     options = parser.parse_args()
     os.environ["SANDBOX"] = "off"
     programs = find_postgres()
@@ -254,11 +286,13 @@ def main() -> None:
         with run_postgres(programs) if is_postgres and programs else nullcontext() as server:
             place = Place(Path(folder), server.make_database() if server else "", 3.0)
             asyncio.run(_set_up(place))
-            chaos = Chaos(place, options.seed)
+            fault = FAULTS.get(options.fault, {})
+            chaos = Chaos(place, options.seed, fault.get("point"))
             began = time.monotonic()
-            chaos.kill(options.kills)
-            chaos.take_over(options.stops)
-            chaos.resume_twice(options.resumes)
+            with planted(fault):
+                chaos.kill(options.kills)
+                chaos.take_over(options.stops)
+                chaos.resume_twice(options.resumes)
     counted = {name: chaos.counts[name] for name in PROBLEMS}
     rest = {name: count for name, count in sorted(chaos.counts.items()) if name not in counted}
     seconds = round(time.monotonic() - began)

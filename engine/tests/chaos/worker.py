@@ -9,12 +9,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -26,15 +27,17 @@ from modeshift import Agent
 from modeshift.graph.journal import Journal
 from modeshift.graph.threads import StartedCalls
 from modeshift.modes.errors import InvalidInputError, StorageError
+from modeshift.storage.database import Database
 from modeshift.storage.opening import open_database
-from modeshift.storage.threads import open_saver, prepare
+from modeshift.storage.postgres_threads import PostgresSaver
+from modeshift.storage.threads import WholeWrites, open_saver, prepare
 from modeshift.tools.tool import Tool
 from modeshift.tools.workspace import atomic_file
 from tests.harness.conversation import make_agent
 
 KINDS = ("command", "edit", "edits", "unasked edit", "unasked")
 """Of threads: what the model calls in them, and whether a person is asked."""
-POINTS = ("input", "decided", "started", "edit", "edited", "outcome", "finished")
+POINTS = ("input", "said", "decided", "started", "edit", "edited", "outcome", "finished")
 """Where a process kills itself, on purpose."""
 
 
@@ -59,15 +62,34 @@ class Place:
         """A line for each effect of a tool or command, with the thread's name."""
         return self.workspace / "log"
 
+    @property
+    def finished(self) -> Path:
+        """A line for each call whose result the journal has, with the call's id."""
+        return self.folder / "finished"
+
     @asynccontextmanager
     async def open(self) -> AsyncIterator[tuple[BaseCheckpointSaver[Any], Journal]]:
         database = open_database(self.url, self.file, timeout=5)
         try:
             await prepare(database)
             async with open_saver(database) as saver:
-                yield saver, Journal(database, self.file, self.lease)
+                yield saver, NotedJournal(self, database)
         finally:  # a pool that is cancelled while it connects would never end
             await database.close()
+
+
+class NotedJournal(Journal):
+    """Notes in a file which results it has stored."""
+
+    def __init__(self, place: Place, database: Database) -> None:
+        super().__init__(database, place.file, place.lease)
+        self._finished = place.finished
+
+    @override
+    async def finish(self, key: str, result: ToolMessage, *given: Any) -> None:
+        await super().finish(key, result, *given)
+        with self._finished.open("a") as file:
+            file.write(f"{result.tool_call_id}\n")
 
 
 def find_kind(thread: str) -> str:
@@ -164,21 +186,24 @@ async def work(agent: Agent, thread: str, is_relieved: Callable[[], bool]) -> No
 async def decide(agent: Agent, config: RunnableConfig, asked: Any) -> None:
     decisions = [{"type": "approve"} for _ in asked["action_requests"]]
     answer = {"decisions": decisions, "question": asked["question"]}
-    await agent.ainvoke(Command(resume=answer), config)
+    # Of a run of its own, as on a server: else LangGraph itself would know the first one's input.
+    run = {"run_id": f"answer of {asked['question']}"}
+    await agent.ainvoke(Command(resume=answer), {**config, "metadata": run})
 
 
 def kill_at(point: str, number: int) -> None:
     """Have this process kill itself when it comes to the point for the ``number``-th time."""
-    owner, name, is_before = {
-        "input": (Journal, "take_input", False),
-        "decided": (Journal, "decide", False),
-        "started": (Journal, "start", False),
-        "edit": (atomic_file, "replace", True),
-        "edited": (atomic_file, "replace", False),
-        "outcome": (Journal, "finish", True),
-        "finished": (Journal, "finish", False),
+    owners: tuple[Any, ...]
+    owners, name, is_before = {
+        "input": ((Journal,), "take_input", False),
+        "said": ((WholeWrites, PostgresSaver), "aput_writes", False),
+        "decided": ((Journal,), "decide", False),
+        "started": ((Journal,), "start", False),
+        "edit": ((atomic_file,), "replace", True),
+        "edited": ((atomic_file,), "replace", False),
+        "outcome": ((NotedJournal,), "finish", True),
+        "finished": ((NotedJournal,), "finish", False),
     }[point]
-    real: Callable[..., Any] = getattr(owner, name)
     count = 0
 
     def pass_by(*, is_there: bool) -> None:
@@ -187,19 +212,23 @@ def kill_at(point: str, number: int) -> None:
         if is_there and count == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    async def of_journal(*args: Any, **named: Any) -> Any:
-        pass_by(is_there=is_before)
-        result = await real(*args, **named)
-        pass_by(is_there=not is_before)
-        return result
+    def wrap(real: Callable[..., Any]) -> Callable[..., Any]:
+        async def of_database(*args: Any, **named: Any) -> Any:
+            pass_by(is_there=is_before)
+            result = await real(*args, **named)
+            pass_by(is_there=not is_before)
+            return result
 
-    def of_file(*args: Any) -> Any:
-        pass_by(is_there=is_before)
-        result = real(*args)
-        pass_by(is_there=not is_before)
-        return result
+        def of_file(*args: Any) -> Any:
+            pass_by(is_there=is_before)
+            result = real(*args)
+            pass_by(is_there=not is_before)
+            return result
 
-    setattr(owner, name, of_file if owner is atomic_file else of_journal)
+        return of_database if iscoroutinefunction(real) else of_file
+
+    for owner in owners:
+        setattr(owner, name, wrap(getattr(owner, name)))
 
 
 async def run(

@@ -1,12 +1,6 @@
 """Faults that are planted one by one, in the engine or in data, are found: ``faults.yaml``."""
 
-import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
-from textwrap import dedent
-from types import FunctionType
 from typing import Any
 
 import pytest
@@ -23,37 +17,10 @@ from modeshift.proof.own import read_own
 from modeshift.proof.prove import Proof, prove
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import make_toolbox
+from tests.harness.faults import planted
 from tests.harness.modes import load_test_catalog
 
 FAULTS = yaml.safe_load((Path(__file__).parent / "faults.yaml").read_text(encoding="utf-8"))
-
-
-def find_function(place: str) -> FunctionType:
-    module, _, name = place.partition(":")
-    function: Any = import_module(f"modeshift.{module}")
-    for part in name.split("."):
-        function = inspect.getattr_static(function, part)
-    found = getattr(function, "func", function)  # of a cached property
-    assert isinstance(found, FunctionType)
-    return found
-
-
-@contextmanager
-def planted(fault: dict[str, Any]) -> Iterator[None]:
-    """The function's code is another one, wherever it is called from."""
-    if "in" not in fault:
-        yield
-        return
-    function = find_function(fault["in"])
-    source = dedent(inspect.getsource(function))
-    assert source.count(fault["old"]) == 1, f"{fault['in']} has no such line any more"
-    space = {**function.__globals__, "cached_property": lambda inner: inner}
-    exec(source.replace(fault["old"], fault["new"]), space)  # noqa: S102  # the engine's own source
-    code, function.__code__ = function.__code__, space[function.__name__].__code__
-    try:
-        yield
-    finally:
-        function.__code__ = code
 
 
 def make_deps(folder: Path, fault: dict[str, Any]) -> AgentDeps:

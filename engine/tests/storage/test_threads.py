@@ -143,7 +143,7 @@ async def test_a_turn_cut_off_before_its_first_node_does_not_look_finished(
         for number in range(turn):
             await talk.say(f"hello {number}")
         history = [state async for state in talk.agent.aget_state_history(talk.config)]
-        said = [each for each in history if (each.metadata or {}).get("source") == "input"][0]
+        said = next(each for each in history if (each.metadata or {}).get("source") == "input")
         newest = said.config["configurable"]["checkpoint_id"]
         await database.execute("DELETE FROM checkpoints WHERE checkpoint_id > ?", newest)
         state = await talk.agent.aget_state(talk.config)
