@@ -155,6 +155,8 @@ class DueCall:
         self._runtime = runtime
         self._thread = get_thread(config)
         self._has_started = False
+        self._may_have_run = False
+        """Whether it may have changed something."""
         self.refusal: str | None = None
         """Why it must not run; None if it may."""
         self.ends_turn = False
@@ -180,7 +182,8 @@ class DueCall:
         return None if self._begun is None else self._begun.build_result(judged.call).text
 
     def not_run(self, why: str) -> Update:
-        """The update that answers it without running it."""
+        """The update that answers it without running it; of one that may have run, says that."""
+        why = UNKNOWN if self._may_have_run else why
         begun, state = self._begun, "unknown" if why == UNKNOWN else "refused"
         with self._observe() as report:
             report["state"] = state if begun is None else begun.state
@@ -249,6 +252,7 @@ class DueCall:
         if not self._has_started:
             raise NodeError(f"{self._judged.call['name']} has not been started: see call.started()")
         self._has_started = False
+        self._may_have_run = self._key is not None
         self.result = await self._run()
         return self.result
 

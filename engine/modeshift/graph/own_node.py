@@ -1,5 +1,6 @@
 """``OwnNode``: what a node of a clone's own may do beside its move: tell, run a command, ask."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,7 +19,7 @@ from modeshift.graph.messages.repair import mark_as_data
 from modeshift.graph.routing import get_thread
 from modeshift.graph.state import Facts, State, Update
 from modeshift.modes.errors import ModelError, NodeError, ToolFailedError
-from modeshift.modes.facts import Done
+from modeshift.modes.facts import Done, end_unseen
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Phase
 from modeshift.tools.processes.background import Calling, Ran, shorten
@@ -44,6 +45,10 @@ class OwnNode:
     """How many it has asked: what is asked again is another question, in this step or the next."""
     _is_asking: bool
     """Whether the run has been interrupted and goes on without an answer."""
+    _result: Any
+    """The update that the node's move gave; None before it."""
+    _running: asyncio.Lock
+    """Held while a command of its own runs: two at once would not see what the other changes."""
 
     @property
     def has_edited(self) -> bool:
@@ -52,6 +57,7 @@ class OwnNode:
 
     def tell(self, text: str) -> None:
         """Tell the model, behind the last message; it stays in the conversation."""
+        self._expect_no_move("tells the model")
         self._notes.append(build_note(self._deps, self._given, self._now.mode, text))
 
     def _write_notes(self) -> None:
@@ -76,10 +82,13 @@ class OwnNode:
         self._expect_own("run a command")
         self._has_run = True
         command = Command(line, ".", min(max(seconds, 1), MAX_SECONDS))
-        facts = self._update.get("facts", self._given.get("facts", {}))
-        ended, self._update["facts"] = await _run_command(
-            self._deps, {**self._given, "facts": facts}, self._now.mode, command, self._config
-        )
+        async with self._running:
+            facts = self._update.get("facts", self._given.get("facts", {}))
+            # Unless it comes to its end, in a time limit of the node's, say.
+            self._update["facts"] = follow(self._deps, facts, end_unseen(self._now.mode))
+            ended, self._update["facts"] = await _run_command(
+                self._deps, {**self._given, "facts": facts}, self._now.mode, command, self._config
+            )
         return ended
 
     def ask_person(self, name: str, text: str, args: Mapping[str, Any] | None = None) -> bool:
@@ -106,6 +115,11 @@ class OwnNode:
     def _expect_own(self, action: str) -> None:
         if self._node in ("act", "intake") or self._now.phase in list(Phase):
             raise self._refuse(f"cannot {action}: only the node of a phase of your own can")
+        self._expect_no_move(f"would {action}")
+
+    def _expect_no_move(self, action: str) -> None:
+        if self._result is not None:
+            raise self._refuse(f"{action} behind its move, where it would be lost; move last")
 
     def _refuse(self, problem: str) -> NodeError:
         return NodeError(f"the node {self._node!r} {problem}")

@@ -4,6 +4,7 @@ A node gets a step and returns what the step's last move gives. What every node 
 what the host has set, reconcile the mode) is done where the step is made.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
@@ -73,6 +74,7 @@ class Step(OwnNode):
         self._has_run = False
         self._questions = 0
         self._is_asking = False
+        self._running = asyncio.Lock()
 
     async def run(self, node: Node, *mode: str) -> Result:
         """What the node returns, if it is what its move gave; for the engine alone."""
@@ -109,8 +111,14 @@ class Step(OwnNode):
 
     @property
     def state(self) -> Mapping[str, Any]:
-        """The thread's state as the node finds it; in ``act`` without the history."""
-        return MappingProxyType(cast("dict[str, Any]", self._given))
+        """The thread's state as the node finds it; in ``act`` without the history.
+
+        What the engine writes cannot be changed in place: its lists are tuples here.
+        """
+        own, state = self._deps.own_keys, cast("dict[str, Any]", self._given)
+        return MappingProxyType(
+            {key: value if key in own else _freeze(value) for key, value in state.items()}
+        )
 
     @property
     def update(self) -> Update:
@@ -339,6 +347,8 @@ class Step(OwnNode):
     def _finish(self, result: Moved) -> Moved:
         if self._result is not None:
             raise self._refuse("moves twice; a node makes one move")
+        if self._running.locked():
+            raise self._refuse("moves while its command runs; await that first")
         self._result = result
         return result
 
@@ -360,3 +370,9 @@ class Step(OwnNode):
         self._expect(Phase.SWITCHING)
         if self._made.get("switch") is not switch:
             raise self._refuse("applies a switch that no person has approved for now")
+
+
+def _freeze(value: Any) -> Any:
+    if isinstance(value, dict):
+        return MappingProxyType({key: _freeze(each) for key, each in value.items()})
+    return tuple(map(_freeze, value)) if isinstance(value, list) else value

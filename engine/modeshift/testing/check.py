@@ -29,6 +29,8 @@ MOVES = 8
 SECONDS = 30
 """What a turn may take."""
 MAX_QUESTIONS = 10
+FILES_CHANGED = "files_changed"
+"""The fact that is true behind each call of a probe."""
 Build = Callable[..., Agent]
 
 
@@ -96,6 +98,12 @@ class Trial(Conversation):
         wrong = self.model.asked[-1].tools ^ {*seat.model.names}
         expect(not wrong, f"the model has the tools of another mode: {', '.join(sorted(wrong))}")
 
+    async def check_facts(self) -> None:
+        """Raise ``AssertionError`` unless the facts say that a probe has run in the mode."""
+        facts = (await self.values()).get("facts", {})
+        holds = FILES_CHANGED in facts.get("mode", ())
+        expect(holds, f"has run, or may have, and no fact says so: {FILES_CHANGED}")
+
 
 def expect(holds: object, otherwise: str) -> None:
     """Raise ``AssertionError`` unless it holds."""
@@ -117,6 +125,8 @@ class _Walk:
         """By the path that a probe would change: the probe, and which answer called it."""
         self.approved: set[str] = set()
         self.seen = 0
+        self.changes = 0
+        """How many changes of mode there were."""
 
     def choose_calls(self, number: int) -> list[Call]:
         calls: list[Call] = []
@@ -188,7 +198,10 @@ class _Walk:
         chosen = {self.mode, *self.targets}
         holds = mode in chosen or any([await self.leads_unasked(each, mode) for each in chosen])
         expect(holds, f"is in {mode} mode, which nobody has chosen")
-        self.mode = mode
+        changes = len((await trial.values())["mode_changes"])
+        if fresh and changes == self.changes:
+            await named(f"{fresh[-1]} in {mode} mode", trial.check_facts())
+        self.mode, self.changes = mode, changes
         self.targets.clear()
         await trial.check_tools()
 
@@ -231,8 +244,9 @@ def check_agent(build: Build) -> None:
 
     Then say, decide, set modes and start anew at random, the same in each run. Raises
     ``AssertionError`` that names what is open: a call that runs though the mode denies it, nobody
-    has approved it or a person has rejected it, or once more after a cancel; a switch that nobody
-    has said yes to; a model that is offered the tools of another mode.
+    has approved it or a person has rejected it, or once more after a cancel, or of which no fact
+    says that it has run; a switch that nobody has said yes to; a model that is offered the tools of
+    another mode.
     """
 
     async def check(folder: Path) -> None:
@@ -283,6 +297,7 @@ async def _try_call(build: Build, folder: Path, mode: str, probe: str) -> None:
         was_asked = await talk.answer("approve")
         expect(was_asked == (verdict == "ask"), f"is {'' if was_asked else 'not '}asked about")
         expect(len(talk.ran) == 1, f"runs {len(talk.ran)} times once it is approved")
+        await talk.check_facts()
         await _try_cut_off(Trial(build, folder, call), mode)
 
 
@@ -306,6 +321,7 @@ async def _try_cut_off(talk: Trial, mode: str) -> None:
     await talk.send(None)
     await talk.answer("approve")
     expect(len(talk.ran) == 1, "runs once more after it was cut off by a cancel")
+    await talk.check_facts()
 
 
 async def _try_switch(build: Build, folder: Path, name: str, mode: str, target: str) -> None:

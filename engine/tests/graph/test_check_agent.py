@@ -117,6 +117,23 @@ def keeps_the_old_tools(deps: AgentDeps, saver: Saver = None) -> Agent:
     return build_with(think=think)(deps, saver)
 
 
+def runs_calls_beside_the_engine(deps: AgentDeps, saver: Saver = None) -> Agent:
+    """Each has begun, is run by the node itself, and is told as not run."""
+
+    async def act(step: Step) -> Any:
+        call = await step.judge_again()
+        if call is None or call.refusal is not None or call.task["plan"]:
+            return step.start_again() if call is None else await nodes.act(step)
+        due = call.task["planned"]["call"]
+        async with call.started() as problem:
+            if problem is None and due["name"].startswith("probe"):
+                await deps.toolbox[due["name"]].runnable.ainvoke(due["args"])
+            told = call.not_run(problem or "It has run.")
+        return await step.move_on(told)
+
+    return build_with(act=act)(deps, saver)
+
+
 IN_PROBE = r"in \w+ mode, probe_\w+:? .*"
 
 
@@ -128,6 +145,7 @@ IN_PROBE = r"in \w+ mode, probe_\w+:? .*"
             IN_PROBE + r"runs although (the mode denies|nobody has approved) it",
         ),
         (approves_by_itself, IN_PROBE + "runs although nobody has approved it"),
+        (runs_calls_beside_the_engine, IN_PROBE + "has run, .* no fact says so: files_changed"),
         (forgets_what_has_begun, IN_PROBE + "once more after it was cut off by a cancel"),
         (swallows_the_question, IN_PROBE + "the node 'review' cannot send"),
         (switches_without_a_yes, r"in \w+ mode, switch_mode to \w+ takes effect although nobody"),

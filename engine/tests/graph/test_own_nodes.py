@@ -15,7 +15,7 @@ from modeshift.modes.errors import InvalidInputError, NodeError
 from modeshift.modes.facts import ProjectTests
 from modeshift.tools.processes.process import Ended
 from modeshift.tools.processes.sandboxes import Commands
-from tests.harness.conversation import APPROVE, REJECT, Conversation, script
+from tests.harness.conversation import APPROVE, REJECT, Conversation, script, until
 from tests.harness.own_graph import build_with
 from tests.tools.sandbox.commands import needs_sandbox, sandbox
 
@@ -112,6 +112,39 @@ async def test_tests_beside_a_command_in_the_background_have_not_passed(workspac
     assert "tests_passed" not in (await talk.values())["facts"]["workspace"]
 
 
+async def test_commands_that_are_started_at_once_run_one_after_the_other(workspace: Path) -> None:
+    """Else what one has written meanwhile would not count against tests that passed."""
+    tests = ProjectTests(command="test ! -e late && sleep 0.5")
+    ended = list[Ended]()
+
+    async def check(step: Step) -> None:
+        ended.extend(
+            await asyncio.gather(
+                step.run_command(tests.command),
+                step.run_command("touch late"),
+                step.run_command("false"),
+            )
+        )
+
+    talk = talk_with(check, workspace, tests=tests)
+    await talk.say("go", mode="code")
+    facts = (await talk.values())["facts"]
+    assert [each.exit_code for each in ended] == [0, 0, 1]
+    assert facts == {"mode": ["files_changed"], "conversation": ["command_failed"], "workspace": []}
+
+
+async def test_a_command_that_the_node_gives_up_may_have_changed_files(workspace: Path) -> None:
+    async def check(step: Step) -> None:
+        running = asyncio.create_task(step.run_command("touch made; sleep 300"))
+        await until((workspace / "made").exists)
+        running.cancel()
+        await asyncio.wait({running})
+
+    talk = talk_with(check, workspace)
+    await talk.say("go", mode="code")
+    assert (await talk.values())["facts"]["mode"] == ["files_changed"]
+
+
 async def test_what_is_told_under_a_first_line_is_told_again_when_it_changes(
     workspace: Path,
 ) -> None:
@@ -172,3 +205,74 @@ async def _asks_under_a_tools_name(step: Step) -> None:
 async def test_a_question_that_would_mislead_is_refused(check: Check, workspace: Path) -> None:
     with pytest.raises(NodeError, match=r"runs a command before it asks|the name of the tool"):
         await talk_with(check, workspace).say("go", mode="code")
+
+
+async def _runs_behind_its_move(step: Step) -> Update:
+    update = step.go("checked")
+    await step.run_command("touch made.txt")
+    return update
+
+
+async def _tells_behind_its_move(step: Step) -> Update:
+    update = step.go("checked")
+    step.tell("It is not done.")
+    return update
+
+
+async def _moves_while_a_command_runs(step: Step) -> Update:
+    running = asyncio.create_task(step.run_command("sleep 0.1"))
+    await asyncio.sleep(0)
+    try:
+        return step.go("checked")
+    finally:
+        await running
+
+
+async def _runs_behind_its_end(step: Step) -> Update:
+    later.append(asyncio.create_task(step.run_command("touch made.txt")))
+    return step.go("checked")
+
+
+later = list["asyncio.Task[Ended]"]()
+"""What a node has left behind."""
+
+
+@pytest.mark.parametrize(
+    "check", [_runs_behind_its_move, _tells_behind_its_move, _moves_while_a_command_runs]
+)
+async def test_what_would_be_lost_behind_a_move_is_refused(check: Check, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("a")
+    talk = script(workspace, [READ], "done", build=build_with(check=check), chart=OWN)
+    with pytest.raises(NodeError, match=r"behind its move|while its command runs"):
+        await talk.say("go", mode="code")
+    assert not (workspace / "made.txt").exists()
+
+
+async def test_a_command_that_a_node_leaves_behind_does_not_run(workspace: Path) -> None:
+    (workspace / "a.txt").write_text("a")
+    build = build_with(check=_runs_behind_its_end)
+    await script(workspace, [READ], "done", build=build, chart=OWN).say("go", mode="code")
+    with pytest.raises(NodeError, match="behind its move"):
+        await later.pop()
+    assert not (workspace / "made.txt").exists()
+
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "a fact": lambda state: state["facts"]["workspace"].append("tests_passed"),
+    "all facts of a scope": lambda state: state["facts"].update(workspace=["tests_passed"]),
+    "what is remembered": lambda state: state["remembered"].append({}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_the_state_is_not_changed_in_place(change: str, workspace: Path) -> None:
+    async def check(step: Step) -> None:
+        if "workspace" in step.state["facts"]:
+            with pytest.raises((AttributeError, TypeError)):
+                CHANGES[change](step.state)
+        await step.run_command("true")
+
+    talk = talk_with(check, workspace, [READ], [READ], "done")
+    await talk.say("go", mode="code")
+    values = await talk.values()
+    assert values["facts"]["workspace"] == values["remembered"] == []

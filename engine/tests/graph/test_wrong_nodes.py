@@ -1,5 +1,6 @@
 """Wrong nodes: each is refused at the step or at the start, and no gate is open for it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from inspect import isawaitable
@@ -13,8 +14,9 @@ from graph import nodes
 from graph.chart import CHART
 from modeshift import ChartData, Event, Step
 from modeshift.modes.errors import ConfigurationError, NodeError
+from modeshift.modes.facts import ProjectTests
 from modeshift.testing.snapshots import Snapshot
-from tests.harness.conversation import APPROVE, script
+from tests.harness.conversation import APPROVE, script, until
 from tests.harness.own_graph import Node, build_with
 
 Wrong = dict[str, Callable[[Step, Any], Any]]
@@ -283,6 +285,50 @@ async def test_a_call_that_is_kept_does_not_run_again(workspace: Path) -> None:
     with pytest.raises(NodeError, match="write_file has not been started"):
         await talk.decide(APPROVE, APPROVE)
     assert not (workspace / "b.txt").exists()
+
+
+async def stop_in_time(step: Step, call: Any, made: Path) -> Any:
+    """With a time limit, which ends when the command has begun."""
+
+    async def expire() -> None:
+        await until(made.exists)
+        limit.reschedule(asyncio.get_running_loop().time())
+
+    watching = asyncio.create_task(expire())
+    try:
+        async with asyncio.timeout(None) as limit, call.started():
+            return await step.move_on(await call.run())
+    except TimeoutError:
+        await watching
+        return await step.move_on(call.not_run("Not run: it took too long."))
+
+
+async def run_and_deny(step: Step, call: Any, made: Path) -> Any:
+    async with call.started():
+        await call.run()
+        return await step.move_on(call.not_run("Not run: it is not wanted."))
+
+
+@pytest.mark.parametrize("act", [stop_in_time, run_and_deny])
+async def test_of_a_call_that_has_run_it_is_not_said_that_it_has_not(
+    act: Callable[[Step, Any, Path], Any], workspace: Path
+) -> None:
+    lines = ["true", "touch made; sleep 300" if act is stop_in_time else "touch made"]
+    calls = [[("execute_command", {"command": line})] for line in lines]
+
+    async def act_on(step: Step) -> Any:
+        if step.state["planned"]["call"]["args"]["command"] == "true":
+            return await nodes.act(step)
+        return await act(step, await step.judge_again(), workspace / "made")
+
+    build, tests = build_with(act=act_on), ProjectTests(command="true")
+    talk = script(workspace, *calls, "done", build=build, tests=tests)
+    await talk.say("go", mode="code")
+    await talk.approve_all()
+    told = list((await talk.results()).values())[-1].text
+    assert "may have taken effect" in told
+    assert (await talk.values())["facts"]["mode"] == ["files_changed"]
+    assert (await talk.values())["facts"]["workspace"] == []
 
 
 EDGES = list(CHART.edges)
