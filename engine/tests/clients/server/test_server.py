@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, UnprocessableEntityError
+from langgraph_sdk.schema import Command
 
 from tests.harness import prefork
 from tests.harness.conversation import APPROVE, SECONDS, until
@@ -107,6 +108,22 @@ async def test_an_answer_may_name_the_checkpoint_of_its_question_and_no_other(
                 with pytest.raises(ConflictError, match="the thread has gone on"):
                     await thread.run(command=answer, **given)
     assert (server.workspace / "named.log").read_text() == "once\n"
+
+
+async def test_a_program_answers_at_once_as_langgraphs_docs_show_it(
+    server: Server, client: LangGraphClient
+) -> None:
+    """Stream until the interrupt, read the state or not, resume; twenty times, with no waiting."""
+    approve = [Command(resume={"decisions": [APPROVE]})] * 2
+    for number in range(20):
+        thread, name = (await client.threads.create())["thread_id"], f"at-once-{number}.txt"
+        said: Any = {"input": {"messages": [{"role": "user", "content": f"write {name}: x"}]}}
+        for given in (said, *({"command": each} for each in approve)):
+            async for part in client.runs.stream(thread, "agent", **given):
+                assert part.event != "error", part
+            if number % 2:
+                await client.threads.get_state(thread)
+        assert (server.workspace / name).read_text() == "x"
 
 
 async def test_a_long_turn(client: LangGraphClient) -> None:

@@ -115,9 +115,10 @@ async def test_a_second_answer_is_refused_and_approves_nothing_else(
 
 @pytest.mark.parametrize("way", ["/stream", "/wait", ""])
 async def test_a_bare_answer_is_for_a_question_that_its_client_has_seen(
-    client: LangGraphClient, http: httpx.AsyncClient, way: str
+    server: Server, client: LangGraphClient, http: httpx.AsyncClient, way: str
 ) -> None:
-    """A second click, on the question before, is none; nor is what another client has read."""
+    """A second click in a browser, on the question before, is none; nor is what others read."""
+    http.headers["origin"] = server.url
     thread = await Thread.new(client)
     path = f"/threads/{thread.id}"
     bare: Any = {"assistant_id": "agent", "command": {"resume": {"decisions": [APPROVE]}}}
