@@ -48,10 +48,9 @@ export class Question {
       h("p", { class: "chosen", role: "status" }));
   }
 
-  switchParts(action, { source, target, gained, lost, plans, says, is_subtask: isTask }, take) {
+  switchParts(action, { source, target, gained, lost, plans, changes, condition, is_subtask: isTask }, take) {
     const name = (slug) => this.modes.get(slug)?.name ?? slug;
-    // The last line of a switch's description is the engine's own, with the edge's condition.
-    const more = (isTask ? says : action.description.split("\n").at(-1)).replace(/^Tools gained: .*?\. Tools lost: .*?(\. |\.$)/, "");
+    const more = [...changes, condition].filter(Boolean).join(" ");
     const list = (title, names, kind) => h("div", {}, h("h3", {}, title),
       names.length ? h("ul", { class: "row" }, names.map((one) => h("li", { class: kind }, h("code", {}, one)))) : h("p", { class: "faint" }, "none"));
     const others = [...this.modes.keys()].filter((slug) => slug !== target && (isTask || slug !== source));

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from modeshift.graph.approvals.requests import describe_switch
+from modeshift.graph.approvals.requests import list_other_changes
 from modeshift.graph.approvals.ways import list_suggestions
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
@@ -57,7 +57,10 @@ class SwitchPreview(TypedDict):
     target: str
     gained: list[str]
     lost: list[str]
-    says: str
+    changes: list[str]
+    """What changes beside the tools, in sentences."""
+    condition: str
+    """The condition of the edge, which is met; empty for none."""
     plans: list[FileChange]
     is_subtask: bool
 
@@ -100,7 +103,12 @@ def preview_call(
             shown["host"] = to_one_line(tool.spec.served.host)
     if effect.switches_mode and mode in deps.catalog:
         shown["switch"] = _preview_switch(
-            deps, mode, args["mode_slug"], written, is_subtask=effect.starts_subtask
+            deps,
+            mode,
+            args["mode_slug"],
+            written,
+            condition=call.get("condition", ""),
+            is_subtask=effect.starts_subtask,
         )
     if effect.takes_answer:
         labels = list_suggestions(call["args"]).items()
@@ -126,7 +134,13 @@ def _find_schema(tool: Tool) -> dict[str, Any]:
 
 
 def _preview_switch(
-    deps: AgentDeps, source: str, target: str, written: Sequence[str], *, is_subtask: bool
+    deps: AgentDeps,
+    source: str,
+    target: str,
+    written: Sequence[str],
+    *,
+    condition: str,
+    is_subtask: bool,
 ) -> SwitchPreview:
     gained, lost = deps.machine.compare_tools(source, target)
     return SwitchPreview(
@@ -134,7 +148,8 @@ def _preview_switch(
         target=target,
         gained=gained,
         lost=lost,
-        says=describe_switch(deps, deps.catalog[source], deps.catalog[target]),
+        changes=list(list_other_changes(deps, deps.catalog[source], deps.catalog[target])),
+        condition=condition,
         is_subtask=is_subtask,
         plans=[_show_file(deps, path) for path in written if path.endswith(".md")],
     )

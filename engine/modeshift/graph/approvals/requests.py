@@ -29,6 +29,8 @@ class ActionRequest(TypedDict):
     id: str
     remember: NotRequired[str]
     """What ``"remember": true`` would remember, where that is possible."""
+    condition: NotRequired[str]
+    """Of a switch: the condition of its edge, which is met, where it has one."""
 
 
 class ReviewConfig(TypedDict):
@@ -87,6 +89,8 @@ def _action_request(deps: AgentDeps, context: CallContext, judged: Judged) -> Ac
     )
     if judged.can_be_remembered and judged.subject.exact is not None:
         request["remember"] = escape_invisible(judged.subject.exact)
+    if judged.verdict.condition:
+        request["condition"] = judged.verdict.condition
     return request
 
 
@@ -130,14 +134,22 @@ def _describe_met(judged: Judged) -> str:
 
 def describe_switch(deps: AgentDeps, source: Mode, target: Mode) -> str:
     """What a switch changes: the tools, the files that may be edited, the model."""
-    gained, lost = deps.machine.compare_tools(source.slug, target.slug)
-    text = f"Tools gained: {', '.join(gained) or 'none'}. Tools lost: {', '.join(lost) or 'none'}."
+    gained, lost = (
+        ", ".join(names) or "none" for names in deps.machine.compare_tools(source.slug, target.slug)
+    )
+    tools = f"Tools gained: {gained}. Tools lost: {lost}."
+    return " ".join([tools, *list_other_changes(deps, source, target)])
+
+
+def list_other_changes(deps: AgentDeps, source: Mode, target: Mode) -> Iterator[str]:
+    """What a switch changes beside the tools, in sentences."""
     if source.grant("edit") and target.grant("edit"):
         before, after = (mode.edit_limit or "every file" for mode in (source, target))
         if before != after:
-            text += f" Files to edit: {after} instead of {before}."
+            yield f"Files to edit: {after} instead of {before}."
     before, after = (mode.model or deps.models.default for mode in (source, target))
-    return text if before == after else f"{text} Model: {after} instead of {before}."
+    if before != after:
+        yield f"Model: {after} instead of {before}."
 
 
 def _describe_rights(deps: AgentDeps, context: CallContext, reason: str) -> str:
