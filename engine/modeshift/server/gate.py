@@ -99,6 +99,7 @@ def _compile(route: str) -> re.Pattern[str]:
 
 
 _KNOWN = [(_compile(route), frozenset(methods.split())) for route, methods in _ROUTES.items()]
+_EVENT_STREAMING = re.compile(r"/threads/[^/]+/(?:commands|stream/events)")
 
 
 def is_known(method: str, path: str) -> bool:
@@ -215,6 +216,8 @@ def _check_route(scope: Scope) -> str | None:
         return f"no WebSockets are served, so {path!r} is not; use the HTTP routes of runs"
     if is_known(scope["method"], path):
         return None
+    if _EVENT_STREAMING.fullmatch(path):
+        return "event streaming (client.threads.stream) is not served; use client.runs.stream"
     return f"not on the list in modeshift/server/gate.py: {scope['method']} {path!r}"
 
 

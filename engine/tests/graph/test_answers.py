@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
+from langgraph.graph import END
 from langgraph.types import Command
 
 from modeshift.modes.errors import InvalidInputError
@@ -79,6 +80,25 @@ async def test_what_is_planned_runs_in_no_copy_of_the_thread(
     assert "may have taken effect" in result.text
     await talk.send(None)
     assert (workspace / "a").exists()
+
+
+@pytest.mark.parametrize("goto", [END, [END]])
+async def test_a_question_that_is_marked_as_resolved_is_rejected_and_its_turn_ends(
+    talk: Conversation, workspace: Path, goto: Any
+) -> None:
+    """As Agent Chat UI does it; where none waits, nothing happens."""
+    await talk.say("write a: x & write b: x", mode="code")
+    await talk.send(Command(goto=goto))
+    assert not await talk.waiting()
+    *_, a, b = await talk.messages()
+    assert {message.artifact["shown"] for message in (a, b)} == {"You said no."}
+    before = await talk.values()
+    with pytest.raises(InvalidInputError, match="no question is open"):
+        await talk.send(Command(goto=goto))
+    assert await talk.values() == before
+    await talk.say("write c: x")
+    await talk.decide(APPROVE)
+    assert [file.name for file in workspace.iterdir()] == ["c"]
 
 
 async def test_an_approval_holds_in_no_copy_of_the_thread(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cache
 from typing import Any, cast, get_type_hints
 
+from langgraph.graph import END
 from langgraph.types import Command, Overwrite
 from pydantic import TypeAdapter, ValidationError
 
@@ -205,12 +206,17 @@ def _check_keys(keys: Iterable[Any], known: Mapping[str, Check], what: str) -> N
         )
 
 
+def ends_turn(input: Any) -> bool:
+    """Whether a run's input is "Mark as resolved" of Agent Chat UI: it rejects what waits."""
+    return input in (Command(goto=END), Command(goto=[END]))
+
+
 def read_writes(update: Any) -> Iterator[tuple[Any, Any]]:
     """Keys and values, in each of the forms that LangGraph takes."""
     match update:
         case None:
             return
-        case Command(goto=node) if node:
+        case Command(goto=node) if node and not ends_turn(update):
             raise InvalidInputError(
                 f"goto={node!r} is not taken: the state machine decides which node runs next"
             )

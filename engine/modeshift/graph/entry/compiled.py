@@ -20,14 +20,16 @@ from langgraph.types import Command, StateUpdate
 from typing_extensions import override
 
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.entry.checks import check_turn, read_writes
+from modeshift.graph.entry.checks import check_turn, ends_turn, read_writes
 from modeshift.graph.entry.stopping import stop
 from modeshift.graph.mailbox import SETTINGS, Mailbox
+from modeshift.graph.messages.repair import build_rejection, find_open_calls
 from modeshift.graph.routing import is_cut_off
 from modeshift.graph.state import Input, State, Switch, drop_approvals, list_switches
 from modeshift.graph.threads import StartedCalls
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.machine import MAX_SERVER_TOOLS
+from modeshift.modes.phases import Phase
 from modeshift.storage.kept_threads import HOLD
 from modeshift.storage.threads import find_database
 from modeshift.tools.server_tools import Offer, bind_tools
@@ -145,6 +147,8 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         A turn ends with a run: whole, failed or cancelled, but not one that waits for a person.
         """
         config = await self._hold(config or RunnableConfig(), options)
+        if ends_turn(input):
+            input, config = None, await self._reject_question(config)
         here = config.get("configurable", {})
         thread, goes_on = str(here.get("thread_id", "")), False
         background = self.started_calls.background
@@ -168,6 +172,18 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
             self.started_calls.journal.let_go(thread)
             if not goes_on:
                 await background.end(thread)
+
+    async def _reject_question(self, config: RunnableConfig) -> RunnableConfig:
+        """Reject what waits, and end the turn; the config of the thread as it is then."""
+        state = await self.aget_state(config)
+        if not state.interrupts:
+            raise InvalidInputError(f"goto={END!r} rejects what waits, and no question is open")
+        calls = find_open_calls(state.values["messages"])
+        rejected = [build_rejection(call, "") for call in calls]
+        update = {"messages": rejected, "phase": Phase.IDLE.value}
+        after = await self.aupdate_state(config, update, as_node="intake")
+        here = {**config["configurable"], **after["configurable"]}
+        return RunnableConfig(**{**config, "configurable": here})
 
     async def _take_in(self, input: Any, config: RunnableConfig) -> Any:
         """What the run begins with, once its settings are kept."""

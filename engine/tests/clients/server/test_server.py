@@ -5,8 +5,9 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import ConflictError, UnprocessableEntityError
@@ -124,6 +125,34 @@ async def test_a_program_answers_at_once_as_langgraphs_docs_show_it(
             if number % 2:
                 await client.threads.get_state(thread)
         assert (server.workspace / name).read_text() == "x"
+
+
+@pytest.mark.parametrize("transport", ["sse", "websocket"])
+async def test_the_clients_event_streaming_is_told_what_to_use(
+    client: LangGraphClient, transport: Literal["sse", "websocket"]
+) -> None:
+    where: Any = {"assistant_id": "agent", "transport": transport}
+    with pytest.raises(httpx.HTTPStatusError) as caught:
+        async with client.threads.stream(**where) as stream:
+            await stream.run.start(input={"messages": []})
+    assert "use client.runs.stream" in caught.value.response.json()["detail"]
+
+
+@pytest.mark.parametrize("names_checkpoint", [True, False])
+async def test_marked_as_resolved_in_agent_chat_ui(
+    server: Server, client: LangGraphClient, *, names_checkpoint: bool
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write resolved.txt: x", mode="code")
+    state: Any = await client.threads.get_state(thread.id)
+    given = {"checkpoint": state["checkpoint"]} if names_checkpoint else {}
+    await thread.run(input={}, command={"goto": "__end__"}, **given)
+    assert (thread.error, thread.nodes) == (None, [])
+    assert (await client.threads.get(thread.id))["status"] == "idle"
+    assert not await thread.waiting()
+    await thread.say("hello")
+    assert thread.nodes == ["intake", "code"]
+    assert not (server.workspace / "resolved.txt").exists()
 
 
 async def test_a_long_turn(client: LangGraphClient) -> None:
