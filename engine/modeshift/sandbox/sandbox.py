@@ -7,6 +7,7 @@ import shlex
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -190,7 +191,8 @@ class BubblewrapSandbox:
 
 async def _prepare(prepare: Callable[[], _Prepared]) -> _Prepared:
     """Run ``prepare`` in a thread; close its result if the run is cancelled meanwhile."""
-    preparing = asyncio.ensure_future(asyncio.to_thread(prepare))
+    # A future and no task: who cancels every task of the loop would lose what the thread makes.
+    preparing = asyncio.get_running_loop().run_in_executor(None, copy_context().run, prepare)
     try:
         return await asyncio.shield(preparing)
     except OSError as error:

@@ -7,6 +7,7 @@ import socket
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -159,17 +160,26 @@ async def test_one_command_at_a_time(run: Run, workspace: Path) -> None:
     await first
 
 
-async def test_a_call_that_is_cancelled_while_it_is_prepared(run: Run, workspace: Path) -> None:
+@pytest.mark.parametrize("with_all", [False, True])
+async def test_a_call_that_is_cancelled_while_it_is_prepared(
+    run: Run, workspace: Path, *, with_all: bool
+) -> None:
+    """Alone, or with every task that it has begun, as a loop does that ends."""
     write(workspace, "AGENTS.md")
     await run("true")
-    before = len(list_descriptors())
+    before, others = len(list_descriptors()), asyncio.all_tasks()
+    problems = list[Any]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, problem: problems.append(problem))
     for number in range(30):
         task = asyncio.create_task(run("true"))
         await asyncio.sleep(0.0003 * number)
-        task.cancel()
+        for each in asyncio.all_tasks() - others if with_all else [task]:
+            each.cancel()
         with suppress(asyncio.CancelledError):
             await task
     await until(lambda: len(list_descriptors()) <= before + 2)
+    asyncio.get_running_loop().set_exception_handler(None)
+    assert not problems
 
 
 async def test_whatever_is_left_ends_with_the_call(run: Run, mark: str) -> None:
