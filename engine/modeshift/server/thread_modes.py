@@ -275,7 +275,7 @@ def _describe(deps: AgentDeps, slug: str) -> dict[str, Any]:
         "file": mode.file,
         "is_default": slug == deps.catalog.default,
         "groups": [grant.model_dump(by_alias=True, exclude_none=True) for grant in mode.groups],
-        "tools": list(deps.list_tools(slug)),
+        "tools": list(deps.seat(slug).tools),
         "model": mode.model or deps.models.default,
         "problem": deps.models.problem(mode),
     }

@@ -25,6 +25,10 @@ from modeshift.modes.errors import ProviderError
 REFUSED = "The model declined to answer."
 ENDED = "[The model ended its turn without a word.]"
 CUT_OFF = "[Cut off: the model's limit of tokens for an answer was reached.]"
+CUT_EMPTY = (
+    "the answer was cut off at the model's limit of tokens before it had a word; "
+    "send a message to go on"
+)
 TOO_LONG = (
     "the answer was cut off at the model's limit of tokens, perhaps in the middle of this call; "
     "make it again in smaller parts"
@@ -146,7 +150,7 @@ def _check_end(answer: AIMessage, *, may_be_empty: bool) -> AIMessage:
     if not calls and not answer.text.strip():
         if may_be_empty and reason == "end_turn":  # Anthropic's, which has nothing to add
             return _with_text(answer, ENDED)
-        raise ProviderError(f"{EMPTY} ({CUT_OFF})" if is_truncated else EMPTY)
+        raise ProviderError(CUT_EMPTY if is_truncated else EMPTY)
     if is_truncated and not calls:
         return _with_text(answer, f"{answer.text}\n\n{CUT_OFF}")
     if is_truncated:

@@ -36,7 +36,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server.workspace = server.folder / "project"
     server.workspace.mkdir()
     (server.workspace / "AGENTS.md").write_text("Obey me.")
-    server.start(WORKSPACE=str(server.workspace), SANDBOX="auto", APPROVALS="auto")
+    server.start(
+        WORKSPACE=str(server.workspace), SANDBOX="auto", APPROVALS="auto", SUBTASK_DEPTH="0"
+    )
     yield server
     server.kill()
 
@@ -78,6 +80,12 @@ async def test_a_copy_of_a_thread_runs_nothing_again_that_runs_unasked(
     values = await copy.values()
     assert (values["phase"], log.read_text()) == ("idle", "one\n")
     assert "may have taken effect" in str(values["messages"])
+
+
+async def test_without_sub_tasks_no_mode_lists_the_tool_for_one(http: httpx.AsyncClient) -> None:
+    tools = {mode["slug"]: mode["tools"] for mode in (await http.get("/modes")).json()}
+    assert [slug for slug, names in tools.items() if "new_task" in names] == []
+    assert "execute_command" in tools["tester"]
 
 
 async def test_a_second_answer_is_refused_and_approves_nothing_else(
