@@ -92,6 +92,18 @@ async def own_updates(ctx: Auth.types.AuthContext, value: Any) -> Any:
     return _add_owner(ctx, value)
 
 
+@auth.on.threads.delete
+async def own_deletions(ctx: Auth.types.AuthContext, value: Any) -> Any:
+    """A thread is its owner's to delete, and as a whole; raises a 422."""
+    if value.get("run_id") is not None:
+        raise Auth.exceptions.HTTPException(
+            status_code=422,
+            detail="a run is a part of its thread and cannot be deleted; delete the thread, or "
+            "cancel the run",
+        )
+    return _add_owner(ctx, value)
+
+
 async def _refuse_others_thread(ctx: Auth.types.AuthContext, thread_id: Any) -> None:
     if not TOKENS or thread_id is None or not is_opened():
         return

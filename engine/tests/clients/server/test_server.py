@@ -10,7 +10,7 @@ from typing import Any, Literal
 import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
-from langgraph_sdk.errors import ConflictError, UnprocessableEntityError
+from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
 from langgraph_sdk.schema import Command
 
 from tests.harness import prefork
@@ -78,6 +78,21 @@ async def test_wrong_input_is_explained_and_changes_nothing(
     log = server.log.read_text()[length:]
     for text in ("Traceback", "format_exc_info", "encountered an error", "/threads/search"):
         assert text not in log
+
+
+async def test_a_run_cannot_be_deleted_and_its_thread_can(client: LangGraphClient) -> None:
+    """The server would take the run's checkpoints out of the thread."""
+    thread = await Thread.new(client)
+    await thread.say("list")
+    before = await client.threads.get_state(thread.id)
+    (run,) = await client.runs.list(thread.id)
+    with pytest.raises(UnprocessableEntityError, match="delete the thread"):
+        await client.runs.delete(thread.id, run["run_id"])
+    assert await client.threads.get_state(thread.id) == before
+    assert await client.runs.list(thread.id) == [run]
+    await client.threads.delete(thread.id)
+    with pytest.raises(NotFoundError):
+        await client.threads.get_state(thread.id)
 
 
 BARE: Any = {"resume": {"decisions": [APPROVE]}}
