@@ -279,7 +279,7 @@ class Turn:
                 if planned["denied"] is None:
                     await updates.begin_call(deps, planned)
             case "tasks", {"name": "compact_history", "input": _}:
-                await updates.say("> The conversation is being summarized.\n\n")
+                await updates.begin_compaction()
             case "updates", dict():
                 for node, update in part.items():
                     await updates.show_update(deps, node, update or {})

@@ -189,10 +189,14 @@ def build_note(messages: Sequence[AnyMessage], kept: Sequence[AnyMessage], files
     texts = [
         message.text
         for message in messages
-        if message.id not in ids
-        and (isinstance(message, HumanMessage) or message.text.startswith((HEADER, NO_SUMMARY)))
+        if message.id not in ids and (isinstance(message, HumanMessage) or is_summary(message))
     ]
     return AIMessage("\n\n".join([NO_SUMMARY, *texts]) + f"\n{files}".rstrip(), id=str(uuid4()))
+
+
+def is_summary(message: AnyMessage) -> bool:
+    """Whether it stands in the place of earlier messages."""
+    return message.text.startswith((HEADER, NO_SUMMARY))
 
 
 def build_summary(answer: AIMessage, files: str) -> AIMessage:

@@ -96,11 +96,7 @@ async def own_updates(ctx: Auth.types.AuthContext, value: Any) -> Any:
 async def own_deletions(ctx: Auth.types.AuthContext, value: Any) -> Any:
     """A thread is its owner's to delete, and as a whole; raises a 422."""
     if value.get("run_id") is not None:
-        raise Auth.exceptions.HTTPException(
-            status_code=422,
-            detail="a run is a part of its thread and cannot be deleted; delete the thread, or "
-            "cancel the run",
-        )
+        raise Auth.exceptions.HTTPException(422, "a run cannot be deleted; delete the thread")
     return _add_owner(ctx, value)
 
 

@@ -11,7 +11,6 @@ from typing import Any, Self
 from acp import (
     image_block,
     schema,
-    start_tool_call,
     text_block,
     tool_content,
     tool_diff_content,
@@ -28,7 +27,7 @@ from modeshift.graph.messages.repair import remove_marks, show_result
 from modeshift.graph.state import Subtask
 from modeshift.modes.effects import NO_EFFECT, Effect
 from modeshift.modes.errors import InvalidCallError
-from modeshift.modes.plain_text import make_readable
+from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.tools.toolbox import BROKEN
 from modeshift.tools.workspace.text import read_replacements
 
@@ -181,11 +180,19 @@ _ENDED = re.compile(r"\[(?:exit code (?!0\])|ended)")
 """How the last line of a command's result begins if it was not well; see ``tools.processes``."""
 
 
+class _Start(schema.ToolCallStart):
+    """With a field that is newer than the SDK."""
+
+    name: str
+
+
 @dataclass(frozen=True)
 class ToolCallView:
     """One call that has not ended."""
 
     id: str
+    name: str
+    """The tool's, in one line."""
     title: str
     kind: schema.ToolKind = "other"
     effect: Effect = NO_EFFECT
@@ -199,11 +206,12 @@ class ToolCallView:
     @classmethod
     def of(cls, deps: AgentDeps, folder: Folder, call: ToolCall) -> Self:
         """View a call, by its arguments alone."""
+        id, name = get_call_id(call), to_one_line(call["name"])
         try:
             tool = deps.toolbox[call["name"]]
         except InvalidCallError:
             title = build_title(deps, call["name"], {})
-            return cls(get_call_id(call), title, args=call["args"])
+            return cls(id, name, title, args=call["args"])
         files, edit = tuple[Path, ...](), tuple[ShownContent, ...]()
         try:
             args = deps.toolbox.check(tool, call["args"])
@@ -216,7 +224,8 @@ class ToolCallView:
                 edit = tuple(show_edit(args, files[0]))
         effect = tool.spec.effect
         return cls(
-            get_call_id(call),
+            id,
+            name,
             build_title(deps, call["name"], args),
             "search" if tool.spec.reads_below else effect.shown_as,
             effect,
@@ -238,7 +247,7 @@ class ToolCallView:
 
     def start(self) -> schema.ToolCallStart:
         """The first update about it."""
-        return start_tool_call(**self._describe())
+        return _Start(session_update="tool_call", name=self.name, **self._describe())
 
     def progress(self) -> schema.ToolCallProgress:
         """All that is known of it, again."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
+from uuid import uuid4
 
 from acp import (
     plan_entry,
@@ -13,6 +14,7 @@ from acp import (
     update_plan,
     update_user_message,
 )
+from acp.utils import serialize_params
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
@@ -22,6 +24,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langgraph.types import Overwrite
+from pydantic import BaseModel
 
 from modeshift.editor.display.tool_calls import (
     LiveOutput,
@@ -32,6 +35,7 @@ from modeshift.editor.display.tool_calls import (
 )
 from modeshift.editor.files import Folder
 from modeshift.editor.transport import Editor
+from modeshift.graph.compaction import is_summary
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.messages.from_model import CUT_OFF
 from modeshift.graph.messages.normal_form import get_call_id, is_sound_id
@@ -48,9 +52,11 @@ class Sender:
         self.id = session_id
         self._notices = set[str]()
 
-    async def send(self, update: Any) -> None:
-        """Send one update."""
-        await self.editor.client.session_update(session_id=self.id, update=update)
+    async def send(self, update: BaseModel | dict[str, Any]) -> None:
+        """Send one update, also of a kind or with a field that the SDK would leave out."""
+        given = update if isinstance(update, dict) else serialize_params(update)
+        params = {"sessionId": self.id, "update": given}
+        await self.editor.client.ext_notification("session/update", params)
 
     async def say(self, text: str) -> None:
         """Send text of the agent's."""
@@ -60,7 +66,10 @@ class Sender:
         """Show what a person should know, once."""
         if text not in self._notices:
             self._notices.add(text)
-            await self.say(f"> Notice: {text}\n\n")
+            if "notices" in self.editor.shows:
+                await self.send({"sessionUpdate": "notice", "severity": "warning", "title": text})
+            else:
+                await self.say(f"> Notice: {text}\n\n")
 
     async def show_waiting(self, descriptions: Sequence[str]) -> None:
         """Show the question that waits, without asking it."""
@@ -108,6 +117,8 @@ class SessionUpdates(Sender):
         self.cut_off = frozenset[str]()
         """The ids of calls that may have begun when a run was cut off."""
         self._has_streamed = False
+        self._compaction: str | None = None
+        """The id of the one that goes on."""
         self._open: dict[str, ToolCallView] = {}
         """The calls that have not ended, by id."""
         self._results: dict[str, ToolMessage] = {}
@@ -142,14 +153,29 @@ class SessionUpdates(Sender):
             self.subtask = update["subtask"]
         if node == COMPACTING:
             self.forget_notice(update["notices"][-1])  # it may fail twice for one reason
-            if messages:
-                await self.say(f"{messages[0].text}\n\n")
+            await self._show_compaction(
+                *(("completed", messages[0].text) if messages else ("failed",))
+            )
+            self._compaction = None
         for message in messages:
             if isinstance(message, AIMessage) and node not in REPAIRING:
                 await self._show_answer(deps, message)
             await self._end_calls([message])
         if (todos := update.get("todos")) is not None:
             await self.show_todos(todos)
+
+    async def begin_compaction(self) -> None:
+        """Show that the conversation is being summarized."""
+        self._compaction = str(uuid4())
+        await self._show_compaction("in_progress", "> The conversation is being summarized.")
+
+    async def _show_compaction(self, status: str, words: str = "", id: str | None = None) -> None:
+        """Show it as the protocol has it, or the words to an editor that does not know of such."""
+        if "compaction" not in self.editor.shows:
+            return await self.say(f"{words}\n\n") if words else None
+        update = {"sessionUpdate": "compaction_update", "compactionId": id or self._compaction}
+        summary = {"summary": [{"type": "text", "text": words}]} if status == "completed" else {}
+        return await self.send({**update, "status": status, **summary})
 
     async def _show_answer(self, deps: AgentDeps, message: AIMessage) -> None:
         """Show what of an answer has not been streamed, and its calls."""
@@ -202,6 +228,9 @@ class SessionUpdates(Sender):
 
     async def end_open_calls(self, why: str = STOPPED) -> None:
         """Show all calls that have not ended as failed: nothing runs or waits any more."""
+        if self._compaction is not None:
+            await self._show_compaction("cancelled")
+            self._compaction = None
         while self._open:
             _, view = self._open.popitem()
             has_effect = view.is_running and view.effect.changes_the_world
@@ -243,9 +272,7 @@ class SessionUpdates(Sender):
                     for block in content_blocks(message):
                         await self.send(update_user_message(block))
                 elif isinstance(message, AIMessage):
-                    if isinstance(before, AIMessage):  # it is a summary of what stands before
-                        await self.say("\n\n")
-                    await self.show_text(message)
+                    await self._replay_text(message, is_next=isinstance(before, AIMessage))
                     for call in message.tool_calls:
                         not_stored.discard(get_call_id(call))
                         await self._replay_call(deps, call, results.get(get_call_id(call)))
@@ -253,6 +280,14 @@ class SessionUpdates(Sender):
             await self.say(self.streamed)
         for id in not_stored & self._open.keys():
             await self.send(self._open[id].start())
+
+    async def _replay_text(self, message: AIMessage, *, is_next: bool) -> None:
+        if is_summary(message) and "compaction" in self.editor.shows:
+            await self._show_compaction("completed", message.text, message.id)
+            return
+        if is_next:  # it is a summary of what stands before
+            await self.say("\n\n")
+        await self.show_text(message)
 
     async def _replay_call(
         self, deps: AgentDeps, call: ToolCall, result: ToolMessage | None

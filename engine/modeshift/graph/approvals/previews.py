@@ -59,7 +59,7 @@ class SwitchPreview(TypedDict):
     lost: list[str]
     changes: list[str]
     """What changes beside the tools, in sentences."""
-    condition: str
+    condition: NotRequired[str]
     """The condition of the edge, which is met; empty for none."""
     plans: list[FileChange]
     is_subtask: bool
@@ -103,13 +103,9 @@ def preview_call(
             shown["host"] = to_one_line(tool.spec.served.host)
     if effect.switches_mode and mode in deps.catalog:
         shown["switch"] = _preview_switch(
-            deps,
-            mode,
-            args["mode_slug"],
-            written,
-            condition=call.get("condition", ""),
-            is_subtask=effect.starts_subtask,
+            deps, mode, args["mode_slug"], written, is_subtask=effect.starts_subtask
         )
+        shown["switch"]["condition"] = call.get("condition", "")
     if effect.takes_answer:
         labels = list_suggestions(call["args"]).items()
         shown["suggestions"] = [Suggestion(label=label, mode=slug) for label, slug in labels]
@@ -134,13 +130,7 @@ def _find_schema(tool: Tool) -> dict[str, Any]:
 
 
 def _preview_switch(
-    deps: AgentDeps,
-    source: str,
-    target: str,
-    written: Sequence[str],
-    *,
-    condition: str,
-    is_subtask: bool,
+    deps: AgentDeps, source: str, target: str, written: Sequence[str], *, is_subtask: bool
 ) -> SwitchPreview:
     gained, lost = deps.machine.compare_tools(source, target)
     return SwitchPreview(
@@ -149,7 +139,6 @@ def _preview_switch(
         gained=gained,
         lost=lost,
         changes=list(list_other_changes(deps, deps.catalog[source], deps.catalog[target])),
-        condition=condition,
         is_subtask=is_subtask,
         plans=[_show_file(deps, path) for path in written if path.endswith(".md")],
     )
