@@ -33,6 +33,7 @@ class Owner:
 
     def _make_file(self) -> None:
         if self._beside is not None:
+            self._beside.parent.mkdir(parents=True, exist_ok=True)  # with Postgres nobody else does
             self._remove_dead()
             path, unlocked = self._find(self._name), Path(f"{self._beside}.new-{self._name}")
             lock = unlocked.open("xb")
