@@ -36,15 +36,15 @@ async function request(method, path, body, { signal, headers } = {}) {
     await askForToken();
     return request(method, path, body, { signal, headers });
   }
-  if (!answer.ok) throw new Refused(answer.status, explain(await answer.text()));
+  if (!answer.ok) throw new Refused(answer.status, explain(await answer.text()) || `the server answered ${answer.status}`);
   return answer;
 }
 
-// What a refusal says: the "detail" of its JSON, or all of it.
+// What a refusal says: the "detail" of its JSON, Aegra's "message", FastAPI's list, or all of it.
 function explain(text) {
   try {
-    const { detail = text } = JSON.parse(text);
-    return typeof detail === "string" ? detail : JSON.stringify(detail);
+    const { detail, message } = JSON.parse(text);
+    return [detail ?? message ?? text].flat().map((one) => (one.msg ? `${one.loc.join(".")}: ${one.msg}` : typeof one === "string" ? one : JSON.stringify(one))).join("; ");
   } catch {
     return text;
   }

@@ -193,7 +193,7 @@ export class Thread extends EventTarget {
   }
 
   async cancel() {
-    if (this.run) await call("POST", `/threads/${this.id}/runs/${this.run}/cancel?wait=false`, {});
+    if (this.run) await call("POST", `/threads/${this.id}/runs/${this.run}/cancel`, {});
   }
 
   // Mode, limit or approvals; a run that goes on takes them in at its next step.

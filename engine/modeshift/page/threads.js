@@ -62,8 +62,8 @@ export class Threads {
   async remove(id, title) {
     const text = h("p", {}, "“", h("bdi", {}, title), "” and all that was said in it is deleted. Files that it wrote stay.");
     if ((await ask("Delete the thread?", text, [["", "Keep it"], ["ok", "Delete", "danger"]])) !== "ok") return;
-    await attempt(() => call("DELETE", `/threads/${id}`));
-    if (id === this.current) this.onopen(null);
+    const isGone = await attempt(() => call("DELETE", `/threads/${id}`).then(() => true));
+    if (isGone && id === this.current) this.onopen(null);
     this.refresh();
   }
 }

@@ -8,6 +8,7 @@ from playwright.sync_api import Browser
 from tests.clients.page.browser import Script, follow
 from tests.clients.page.conftest import MODES, browser, person, script
 from tests.clients.page.test_page import (
+    test_cancel_rename_delete,
     test_each_decision,
     test_the_first_conversation,
 )

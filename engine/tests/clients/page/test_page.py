@@ -5,11 +5,12 @@ import os
 import re
 import threading
 import time
+from functools import partial
 
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.clients.page.browser import Person, Script
 from tests.harness.conversation import SECONDS
@@ -254,7 +255,7 @@ def test_the_hosts_mode_holds_while_a_run_goes_on(person: Person, script: Script
 
 
 def test_cancel_rename_delete(person: Person, script: Script) -> None:
-    script["for ever"] = [Answer("It has begun " + "and goes on " * 9, pause=0.5)]
+    script["for ever"] = [Answer("It has begun " + "and goes on " * 999, pause=0.5)]
     person.say("for ever", mode="scripted")
     expect(person.answer).to_contain_text("begun and")
     person.press("Stop")
@@ -267,6 +268,33 @@ def test_cancel_rename_delete(person: Person, script: Script) -> None:
     person.press("Delete")
     expect(person.page.locator("#messages article")).to_have_count(0)
     expect(person.page.locator("#threads")).not_to_contain_text("Mine <b>")
+
+
+FASTAPI = '{"detail": [{"type": "int", "loc": ["query", "wait"], "msg": "no number", "input": ""}]}'
+REFUSALS = {
+    '{"detail": "it has a run"}': "it has a run",
+    '{"error": "conflict", "message": "Aegra says no", "details": null}': "Aegra says no",
+    FASTAPI: "query.wait: no number",
+    "Internal Server Error": "Internal Server Error",
+    "": "the server answered 409",
+}
+
+
+def test_what_is_refused_is_said_whatever_the_server(person: Person) -> None:
+    """And what was to be changed stays as it is."""
+    person.say("hello")
+    person.sees("offline model")
+    for body, said in REFUSALS.items():
+        answer = partial(Route.fulfill, status=409, body=body)
+        person.page.route(re.compile(r"/threads/[^/]+(/runs/stream)?$"), answer)
+        person.page.get_by_role("button", name="Delete hello").click()
+        person.press("Delete")
+        expect(person.page.locator(".toast").last).to_have_text(said)
+        person.say("again")
+        person.sees(said, "#trouble")
+        person.page.unroute_all()
+        expect(person.page.locator("#say")).to_have_value("again")
+        person.sees("offline model")
 
 
 def test_a_subtask_is_shown_below_the_call_that_began_it(person: Person) -> None:
