@@ -9,6 +9,7 @@ import asyncio
 import time
 from functools import cache
 from typing import Any
+from uuid import uuid4
 
 from aegra_api.core.database import db_manager
 from aegra_api.core.migrations import run_migrations
@@ -18,7 +19,7 @@ from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.server.checkpointer import database
 from modeshift.storage.database import Database
 from modeshift.storage.postgres_threads import migrating
-from modeshift.storage.threads import prepare
+from modeshift.storage.threads import list_questions, prepare
 
 SECONDS = 15
 """How long a claim holds that nobody renews, by the clock of Postgres."""
@@ -38,13 +39,23 @@ _TAKE = f"""
 _HAND_ON = "UPDATE thread_claims SET holder = ? WHERE thread_id = ? AND holder = ? RETURNING holder"
 _DROP = "DELETE FROM thread_claims WHERE thread_id = ? AND holder = ?"
 _CANCEL = "UPDATE thread_claims SET is_cancelled = TRUE WHERE thread_id = ? AND holder = ?"
-_FIND = f"SELECT holder FROM thread_claims WHERE thread_id = ? AND expires >= {_NOW}"  # noqa: S608
+_FIND_LEFT = f"""
+    SELECT DISTINCT thread_id FROM runs WHERE status IN ('pending', 'running')
+    AND updated_at < clock_timestamp() - interval '{SECONDS} seconds'
+    AND thread_id NOT IN (SELECT thread_id FROM thread_claims WHERE expires >= {_NOW})
+"""  # noqa: S608
+"""A run that has begun in this moment may have no claim yet."""
 _RENEW = f"""
     UPDATE thread_claims SET expires = {_NOW} + {SECONDS} WHERE holder = ANY(?)
     RETURNING holder, is_cancelled
 """  # noqa: S608
-_END = "SET status = 'interrupted' WHERE thread_id = ? AND status IN"
-_SETTLE = (f"UPDATE runs {_END} ('pending', 'running')", f"UPDATE thread {_END} ('busy', 'error')")
+_END_RUNS = """
+    UPDATE runs SET status = 'interrupted' WHERE thread_id = ? AND status IN ('pending', 'running')
+"""
+_END_THREAD = """
+    UPDATE thread SET status = 'interrupted', updated_at = now()
+    WHERE thread_id = ? AND status = ANY(?)
+"""
 BUSY = "thread {} has a run: wait until it has ended, or cancel it"
 
 
@@ -71,17 +82,26 @@ class Claims:
         """Have the process that has the run end it within about a second."""
         await self._database.execute(_CANCEL, thread, run)
 
-    async def is_taken(self, thread: str) -> bool:
-        """Whether somebody has the thread."""
-        return bool(await self._database.execute(_FIND, thread))
-
     async def settle(self, thread: str) -> None:
-        """Correct Aegra's lists after a crash or a refused answer; else it takes no answer.
+        """Correct Aegra's lists after a crash, or an answer that was refused or cut off.
 
-        For who has claimed the thread.
+        Else it takes no answer. For who has claimed the thread.
         """
-        for statement in _SETTLE:
-            await self._database.execute(statement, thread)
+        await self._database.execute(_END_RUNS, thread)
+        is_asked = await list_questions(self._database, thread)
+        ended = ["busy", "error", *(["idle"] if is_asked else [])]
+        await self._database.execute(_END_THREAD, thread, ended)
+
+    async def settle_what_is_left(self) -> None:
+        """Settle the threads whose run's process is gone, or was stopped for too long.
+
+        Such a process that goes on finds its claim gone, and ends the run.
+        """
+        for (thread,) in await self._database.execute(_FIND_LEFT):
+            holder = uuid4().hex
+            if await self.take(thread, holder):
+                await self.settle(thread)
+                await self.drop(thread, holder)
 
     async def begin_run(self, thread: str, run: str, request: str | None) -> None:
         """Claim the thread for the present task, a run's, until it ends.

@@ -32,6 +32,7 @@ _STARTS = re.compile(r"POST /threads/([^/]+)/runs(?:/stream|/wait)?")
 _CHANGES = re.compile(r"(?:POST(?=.*/state)|DELETE) /threads/([^/]+)(?:/state)?")
 _CANCELS = re.compile(r"POST /threads/([^/]+)/runs/([^/]+)/cancel")
 _JOINS = re.compile(r"GET /threads/([^/]+)/runs/([^/]+)/(?:join|stream)")
+_READS = re.compile(r"GET /threads/.+|POST /threads/(?:search|count|[^/]+/history)")
 FAILED = re.compile(rb"\w+: execution failed")
 _ERROR = "SELECT error_message FROM runs WHERE run_id = ? AND status = 'error'"
 BAD = 400
@@ -52,6 +53,8 @@ class RunClaims:
         if match := _STARTS.fullmatch(line) or _CHANGES.fullmatch(line):
             await self._claim(match[1], scope, receive, send)
             return
+        if _READS.fullmatch(line):
+            await self.claims.settle_what_is_left()
         if line == "POST /threads/search":
             await self._search(scope, receive, send)
             return
@@ -87,10 +90,13 @@ class RunClaims:
             await refuse(scope, receive, send, BUSY.format(thread), status=409)
             return
         try:
-            if shown.json()["status"] in ("busy", "error"):
+            is_run = "/runs" in scope["path"]
+            body = await request.body() if is_run else b""
+            status = shown.json()["status"]
+            if status in ("busy", "error") or (status == "idle" and b'"resume"' in body):
                 await self.claims.settle(thread)
-            if is_run := "/runs" in scope["path"]:
-                body = translate_run(await request.body(), holder)
+            if is_run:
+                body = translate_run(body, holder)
                 scope, receive = set_length(scope, body), make_receive(body, receive)
             if scope["method"] == "DELETE":
                 send = _forget_first(thread, send)
@@ -133,8 +139,6 @@ class RunClaims:
             shown = await call_server(request, "GET", path)
             if not shown.is_success or shown.json()["status"] not in ("pending", "running"):
                 return
-            if not await self.claims.is_taken(thread):  # its process has died
-                await call_server(request, "POST", f"{path}/cancel", {})
             await asyncio.sleep(0.5)
 
 

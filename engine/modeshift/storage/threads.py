@@ -256,14 +256,16 @@ async def read_newest(database: Database, thread: str, checkpoint: str = "") -> 
     return {} if saved is None else dict(saved.checkpoint["channel_values"])
 
 
-async def list_questions(database: Database) -> list[str]:
-    """The ids of the checkpoints whose question waits for a person."""
+async def list_questions(database: Database, thread: str | None = None) -> list[str]:
+    """The ids of the checkpoints whose question waits for a person, of one thread or of all."""
     writes = "writes" if isinstance(database, SqliteDatabase) else "checkpoint_writes"
+    only, values = ("", ()) if thread is None else ("AND thread_id = ?", (thread,))
     rows = await database.execute(
         f"SELECT DISTINCT thread_id, checkpoint_id FROM {writes} AS asked "  # noqa: S608  # our name
         "WHERE channel = '__interrupt__' AND checkpoint_ns = '' AND checkpoint_id = "
         "(SELECT max(checkpoint_id) FROM checkpoints "
-        "WHERE thread_id = asked.thread_id AND checkpoint_ns = '')"
+        f"WHERE thread_id = asked.thread_id AND checkpoint_ns = '') {only}",
+        *values,
     )
     return [id for _, id in rows]
 

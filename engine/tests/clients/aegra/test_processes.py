@@ -2,19 +2,23 @@
 
 import asyncio
 import json
+import os
+import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
+import psycopg
 import pytest
 from httpx import HTTPStatusError
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 
-from tests.clients.conftest import client
+from tests.clients.conftest import client, http
 from tests.harness.aegra import PYTHON, AegraServer, serving
 from tests.harness.conversation import APPROVE, SECONDS, until
 from tests.harness.postgres import Postgres
@@ -22,6 +26,7 @@ from tests.harness.server import Thread
 
 pytestmark = pytest.mark.slow
 DOUBLES = 8
+WAITING = "SELECT 1 FROM pg_locks WHERE relation = 'holders'::regclass AND NOT granted"
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +111,71 @@ async def until_free(thread: Thread, text: str) -> None:
                 return
 
 
+@contextmanager
+def holding(database: str) -> Iterator[Callable[[], bool]]:
+    """During the block no run begins; says whether there is one that waits."""
+    with psycopg.connect(database) as holder, psycopg.connect(database, autocommit=True) as looker:
+        holder.execute("LOCK TABLE holders IN ACCESS EXCLUSIVE MODE")
+        yield lambda: looker.execute(WAITING).fetchone() is not None
+        holder.rollback()
+
+
+def expire_claims(database: str) -> None:
+    """As if a quarter of a minute had gone by since its process was killed or stopped."""
+    with psycopg.connect(database) as connection:
+        connection.execute("UPDATE thread_claims SET expires = 0")
+        connection.execute("UPDATE runs SET updated_at = updated_at - interval '1 minute'")
+
+
+async def begin_answer(thread: Thread) -> str:
+    """The id of a run that approves what waits."""
+    state: Any = await thread.client.threads.get_state(thread.id)
+    resume = {"decisions": [APPROVE], "question": state["interrupts"][0]["value"]["question"]}
+    run = await thread.client.runs.create(thread.id, "agent", command={"resume": resume})
+    return run["run_id"]
+
+
+async def test_an_answer_that_was_cut_off_can_be_given_again(
+    server: AegraServer, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    await thread.say("write cut-off.txt: x", mode="code")
+    with holding(server.database) as is_held:
+        run = await begin_answer(thread)
+        await until(is_held)
+        await client.runs.cancel(thread.id, run)
+        await until(lambda: not is_held())
+    await client.runs.join(thread.id, run)
+    assert await thread.waiting()
+    await thread.decide(APPROVE)
+    assert (server.workspace / "cut-off.txt").read_text() == "x"
+
+
+async def test_what_a_stopped_process_has_left_is_settled_when_the_thread_is_read(
+    server: AegraServer, other: AegraServer, client: LangGraphClient, elsewhere: LangGraphClient
+) -> None:
+    """It goes on with the run in vain."""
+    assert other.process is not None
+    thread = await Thread.new(elsewhere)
+    await thread.say("write stopped.txt: x", mode="code")
+    with holding(server.database) as is_held:
+        await begin_answer(thread)
+        await until(is_held)
+        os.kill(other.process.pid, signal.SIGSTOP)
+        try:
+            expire_claims(server.database)
+            assert (await client.threads.get(thread.id))["status"] == "interrupted"
+            assert not await client.runs.list(thread.id, status="running")
+        finally:
+            os.kill(other.process.pid, signal.SIGCONT)
+        await until(lambda: not is_held())
+    here = Thread(client, thread.id)
+    await here.decide(APPROVE)
+    assert (server.workspace / "stopped.txt").read_text() == "x"
+
+
 async def test_what_a_killed_process_was_doing_is_not_done_again(
-    server: AegraServer, other: AegraServer, client: LangGraphClient
+    server: AegraServer, other: AegraServer, client: LangGraphClient, http: httpx.AsyncClient
 ) -> None:
     """The last test here: it ends the other one."""
     async with other.client as elsewhere:
@@ -120,7 +188,11 @@ async def test_what_a_killed_process_was_doing_is_not_done_again(
         other.kill()
         await asyncio.gather(run, return_exceptions=True)
     here = Thread(client, thread.id)
-    await until_free(here, "list")
+    async with asyncio.timeout(SECONDS):
+        while not (await http.get(f"/threads/{thread.id}/question")).json()["is_cut_off"]:
+            await asyncio.sleep(0.5)
+    assert (await client.threads.get(thread.id))["status"] == "interrupted"
+    await here.say("list")
     assert (server.workspace / "killed.log").read_text() == "x\n"
     assert "it may have taken effect" in str(await here.values())
 
