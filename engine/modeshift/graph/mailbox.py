@@ -54,13 +54,16 @@ class Mailbox:
             for name, value in values.items()
         )
 
-    async def put_input(self, thread: str, values: Mapping[str, Any]) -> bool:
+    async def put_input(
+        self, thread: str, values: Mapping[str, Any], *, goes_on: bool = False
+    ) -> bool:
         """Keep the rights in a run's input, and replace a mode that there is: it came later.
 
-        False without a store: the state alone has them.
+        A mode is kept in any case where the run ``goes_on`` with what is planned: it is past
+        ``intake``. False without a store: the state alone has them.
         """
         kept = {key: value for key, value in values.items() if key != "mode"}
-        if "mode" in values and "mode" in await self._read(thread):
+        if "mode" in values and (goes_on or "mode" in await self._read(thread)):
             kept["mode"] = values["mode"]
         if kept and self._store is not None:
             await self.put(thread, kept)

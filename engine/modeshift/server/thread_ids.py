@@ -15,8 +15,6 @@ from modeshift.server.answers import make_receive, set_length
 from modeshift.server.gate import refuse
 from modeshift.storage.kept_threads import spell_thread
 
-NEW = ("/threads", "/modeshift/threads")
-
 
 @dataclass(frozen=True)
 class OneSpelling:
@@ -26,7 +24,8 @@ class OneSpelling:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, with the id of a new thread as it is spelled; or a 422."""
-        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in NEW:
+        is_post = scope["type"] == "http" and scope["method"] == "POST"
+        if is_post and scope["path"] in ("/threads", "/modeshift/threads"):
             try:
                 body = _spell(await Request(scope, receive).body())
             except ClientDisconnect:

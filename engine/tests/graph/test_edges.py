@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+from langgraph.types import Command
 
 from modeshift.graph.facts import digest_tests
+from modeshift.graph.mailbox import Mailbox
 from modeshift.graph.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.errors import InvalidInputError
@@ -22,6 +25,7 @@ from tests.harness.conversation import (
     edit,
     restart,
     run_script,
+    script,
 )
 from tests.harness.modes import load_test_catalog
 from tests.harness.scripted import Call
@@ -115,6 +119,58 @@ async def test_what_is_written_between_the_yes_and_the_switch(project: Path) -> 
     assert await talk.mode() == "code"
     assert "not open from Code mode yet" in (await talk.results())["call_1"].text
     assert (await talk.messages())[-1].text == "done"
+
+
+UNCHANGED = {"to": "ask", "when": "not files_changed"}
+TO_ASK = {"code": {"switches": [UNCHANGED, "debug"]}}
+SUGGEST_ASK: Call = (
+    "ask_followup_question",
+    {"question": "?", "follow_up": [{"text": "Yes", "mode": "ask"}]},
+)
+YES = {"type": "respond", "message": "Yes (switch to ask)"}
+I_SAY_SO = edit("switch_mode", mode_slug="ask", reason="I say so")
+DUE: dict[str, tuple[dict[str, Any], Call, list[dict[str, Any]], str]] = {
+    "a switch": (TO_ASK, ask_for("ask"), [APPROVE], "code"),
+    "in other words": (TO_ASK, ask_for("ask"), [I_SAY_SO], "code"),
+    "a suggestion": (TO_ASK, SUGGEST_ASK, [YES], "code"),
+    "by edge": (
+        {"code": {"switches": [{**UNCHANGED, "ask": "never"}]}},
+        ask_for("ask"),
+        [],
+        "code",
+    ),
+    "a sub-task": (
+        {"ask": {"enterFrom": [{"from": "code", "when": "not files_changed"}]}},
+        task("ask"),
+        [APPROVE],
+        "code",
+    ),
+    "by hand": (TO_ASK, ask_for("debug"), [I_SAY_SO], "ask"),
+}
+"""The tables, a call along an edge, what a person decides on it, and the mode then."""
+
+
+@pytest.mark.parametrize("name", DUE)
+async def test_the_condition_is_asked_again_when_the_switch_is_applied(
+    there: Path, name: str
+) -> None:
+    """Whatever a person said before: the switch stays the model's, unless the mode is another."""
+    tables, call, decisions, mode = DUE[name]
+    options: dict[str, Any] = {"mode": "code", "catalog": with_tables(**tables)}
+    talk = await run_script(there, [write("a.py"), call], "done", **options)
+    assert len(await talk.waiting()) == 1 + len(decisions), "it is open, as long as nothing ran"
+    await talk.decide(APPROVE, *decisions)
+    assert (await talk.mode(), (there / "a.py").exists()) == (mode, True)
+    if mode == "code":
+        assert "not open from Code mode yet" in (await talk.results())["call_1"].text
+        assert (await talk.values())["phase"] == "idle"
+
+
+async def test_another_reason_leaves_the_switch_the_models(there: Path) -> None:
+    talk = await run_script(there, [ask_for("ask")], mode="code", catalog=with_tables())
+    await talk.decide(I_SAY_SO)
+    record = (await talk.values())["mode_changes"][-1]
+    assert (record["target"], record["reason"], "how" in record) == ("ask", "I say so", False)
 
 
 LINES = [
@@ -405,6 +461,39 @@ async def test_a_person_is_above_the_edges(there: Path) -> None:
     assert (await talk.values())["mode_changes"][-1]["how"] == "by hand"
     await talk.say("and now", mode="code")
     assert await talk.mode() == "code"
+
+
+LEAVES: dict[str, Any] = {
+    "a run's input": lambda talk: talk.send({"mode": "debug"}),
+    "a command": lambda talk: talk.send(Command(update={"mode": "debug"})),
+    "an update": lambda talk: talk.agent.aupdate_state(talk.config, {"mode": "debug"}),
+    "beside the runs": lambda talk: Mailbox(talk.agent.store).put(
+        talk.config["configurable"]["thread_id"], {"mode": "debug"}
+    ),
+}
+
+
+@pytest.mark.parametrize("way", LEAVES)
+@pytest.mark.parametrize("node", ["act", "review", None])
+async def test_what_was_true_in_a_mode_is_not_where_the_host_leads(
+    there: Path, way: str, node: str | None
+) -> None:
+    """Before or behind the call that makes it true, or in the next turn."""
+    entered = {"enterFrom": [{"from": "debug", "when": "files_changed"}]}
+    options: Any = {"catalog": with_tables(code=entered), "store": InMemoryStore()}
+    steps: list[Step] = [[write("plan.md")], *(["written"] if node is None else [])]
+    talk = script(there, *steps, *[[ask_for("code")]] * 2, "done", **options)
+    await talk.say("go", mode="architect")
+    if node is None:
+        await talk.decide(APPROVE)
+    else:
+        await talk.send_until(node, Command(resume={"decisions": [APPROVE]}))
+    await LEAVES[way](talk)
+    await (talk.say("go on") if node is None else talk.send(None))
+    assert (await talk.mode(), await talk.waiting()) == ("debug", [])
+    assert "not open from Debug mode yet" in await last_result(talk)
+    assert "since the user was asked" not in str(await talk.messages()), "nobody was to be asked"
+    assert (await talk.values())["facts"]["mode"] == []
 
 
 FREE = with_tables(code={"switches": [{"to": "ask", "ask": "never"}, "*"]})

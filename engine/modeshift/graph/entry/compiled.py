@@ -201,8 +201,11 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         if not isinstance(input, Command):
             # In a node it would be too late: the input would be in place of what was waiting.
             input = self.check_input(input)
-        writes = read_writes(input) if isinstance(input, Command) else input
-        await self._keep_settings(thread, dict(writes))
+        # What the run begins with is set for the thread, later than what no run has taken in yet.
+        goes_on = isinstance(input, Command)
+        writes = dict(read_writes(input) if goes_on else input)
+        given = {key: writes[key] for key in SETTINGS if writes.get(key) is not None}
+        await Mailbox(self.store).put_input(thread, given, goes_on=goes_on)
         return input
 
     async def _hold(self, config: RunnableConfig, options: dict[str, Any]) -> RunnableConfig:
@@ -265,11 +268,6 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         known = {message.id for message in kept}
         return {**input, "messages": [one for one in given if _get_answer_id(one) not in known]}
 
-    async def _keep_settings(self, thread: str, input: dict[str, Any]) -> None:
-        """What a run begins with is set for the thread, later than what no run has taken in yet."""
-        given = {key: input[key] for key in SETTINGS if input.get(key) is not None}
-        await Mailbox(self.store).put_input(thread, given)
-
     @override
     def stream(self, input: Any, *given: Any, **options: Any) -> Iterator[Any]:
         if isinstance(input, Command):
@@ -312,7 +310,8 @@ def _set_later(update: StateUpdate, switch: Switch) -> StateUpdate:
     """The update; its approvals count over those that a person chose with the switch before."""
     if "approvals" not in dict(read_writes(update[0])):
         return update
-    return update._replace(values=[Command(update={"switch": drop_approvals(switch)}), update[0]])
+    values: Any = [Command(update={"switch": drop_approvals(switch)}), update[0]]
+    return update._replace(values=values)
 
 
 def _get_answer_id(given: Any) -> str | None:

@@ -227,7 +227,7 @@ async def test_what_a_switch_carries_is_what_the_person_chose_with_it(
     talk = script(workspace, [RUN, SWITCH], "done", store=InMemoryStore())
     await talk.say("go", mode="code")
     decision = {**APPROVE, **({"approvals": chosen} if chosen else {})}
-    resume = Command(resume={"decisions": [APPROVE, decision]})
+    resume: Command[Any] = Command(resume={"decisions": [APPROVE, decision]})
     run = asyncio.create_task(talk.send_until("intake" if host else "act", resume))
     await until((workspace / "begun").exists)
     if host:
@@ -240,6 +240,63 @@ async def test_what_a_switch_carries_is_what_the_person_chose_with_it(
     await talk.send(None)
     assert await talk.mode() == "debug"
     assert (await talk.values())["approvals"] == (host or chosen or "manual")
+
+
+FIRST: dict[str, Any] = {"mode": "code", "limit": "code", "approvals": "manual"}
+MOVES: list[dict[str, Any]] = [
+    {"mode": "ask"},
+    {"limit": "ask"},
+    {"approvals": "auto"},
+    {"mode": "debug", "approvals": "auto"},
+    {"limit": None, "mode": "architect"},
+]
+ALWAYS = {**APPROVE, "remember": True}
+AT: dict[str, tuple[str | None, list[Any]]] = {
+    "idle": (None, []),
+    "a question": (None, [WRITES[1]]),
+    "a plan": ("code", [WRITES[0]]),
+    "an approval": ("review", [WRITES[1], SWITCH]),
+}
+"""Where the host moves: behind which node the run was cut off, and in which calls."""
+
+
+@pytest.mark.parametrize("move", MOVES, ids=str)
+@pytest.mark.parametrize("at", AT)
+@pytest.mark.parametrize("way", ["beside the runs", "a run's input", "a command", "an update"])
+async def test_a_move_of_the_host_changes_what_it_names_and_nothing_else(
+    workspace: Path, way: str, at: str, move: dict[str, Any]
+) -> None:
+    """No right is gained by it that was not set; those that are set hold for what is due."""
+    if "limit" in move and move["limit"] is None and way in ("a run's input", "a command"):
+        pytest.skip("an input lifts no limit")
+    node, calls = AT[at]
+    steps: list[Step] = [[WRITES[0]], "one", *([calls] if calls else []), "two", "three", "four"]
+    talk = script(workspace, *steps, store=InMemoryStore())
+    await talk.say("go", **FIRST)
+    await talk.decide(ALWAYS)
+    before = await talk.values()
+    assert before["remembered"]
+    go_on: Any = {"messages": [{"role": "user", "content": "go on"}]}
+    if node == "code":
+        await talk.send_until(node, go_on)
+    elif calls:
+        await talk.send(go_on)
+    if node == "review":
+        resume: Command[Any] = Command(resume={"decisions": [APPROVE] * len(calls)})
+        await talk.send_until(node, resume)
+    (workspace / "a.txt").write_text("as it was")
+    await LATER[way](talk, move)
+    await talk.send(None if calls else go_on)
+    if waiting := await talk.waiting():
+        await talk.decide(*[REJECT] * len(waiting))
+    state, expected = await talk.values(), {**FIRST, **move}
+    if at == "an approval" and move.keys() == {"approvals"}:
+        expected["mode"] = "debug"  # as was approved
+    assert {key: state[key] for key in expected} == expected
+    assert state["remembered"] == before["remembered"]
+    written = {path.name for path in workspace.iterdir() if path.read_text() == "x"}
+    may_run = {"a plan": {"a.txt"}, "an approval": {"b.txt"}}.get(at, set())
+    assert written <= (may_run if "approvals" in move else set())
 
 
 async def test_a_message_that_comes_with_rights_begins_a_turn(
