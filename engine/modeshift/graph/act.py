@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.constants import CONFIG_KEY_CHECKPOINTER
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
-from langgraph.types import Command, StreamWriter
+from langgraph.types import Command
 
 from modeshift.graph.approvals.contents import digest_contents, foresee, renew_approvals
 from modeshift.graph.approvals.judging import CallContext, Judged, get_key, judge
@@ -35,43 +35,32 @@ from modeshift.graph.models.loading import Seat
 from modeshift.graph.routing import get_thread, next_step, sets_only_approvals
 from modeshift.graph.state import ActTask, Facts, Planned, Update
 from modeshift.modes.choice import Seen, choose
-from modeshift.modes.errors import NodeError
+from modeshift.modes.errors import NodeError, ToolFailedError
 from modeshift.modes.facts import Done, end_unseen
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Phase
 from modeshift.observing import Report, observe
 from modeshift.tools.network import using_key
-from modeshift.tools.processes.background import Calling, Ran, TurnCommands, calling
+from modeshift.tools.processes.background import Calling, Ran, calling
+from modeshift.tools.processes.workspace_lock import workspace_lock
 
 
 async def run_tool(
-    seat: Seat,
-    judged: Judged,
-    commands: TurnCommands | None,
-    config: RunnableConfig,
-    write: StreamWriter,
-    ran: list[Ran],
+    seat: Seat, judged: Judged, context: Calling, config: RunnableConfig
 ) -> tuple[ToolMessage, dict[str, Any]]:
     """The tool's message, and its state updates if its effect has ``updates_state``.
 
-    A failure is a message too, with ``status="error"``. What the tool prints while it runs is on
-    the stream ``custom``. ``ran`` gets the commands that it runs.
+    A failure is a message too, with ``status="error"``.
     """
     assert judged.tool is not None
     id = judged.id
     # As many characters as the window has tokens: a quarter of it, at four letters to a token.
     window = seat.model.window or MAX_RESULT_CHARACTERS
     max_characters = min(MAX_RESULT_CHARACTERS, window)
-
-    def emit(text: str) -> None:
-        write({"type": "tool_output", "tool_call_id": id, "text": text})
-
-    is_read_only = judged.verdict.is_read_only
-    edits_freely = seat.edit_restriction is None and not is_read_only
     # With paths and URL as they were resolved and judged, not as they may resolve by now.
     args = {**judged.call["args"], **judged.resolved}
     call = ToolCall(name=judged.call["name"], args=args, id=id, type="tool_call")
-    before = calling.set(Calling(edits_freely, is_read_only, emit, id, commands, ran))
+    before, ran = calling.set(context), context.ran
     try:
         message = await judged.tool.runnable.ainvoke(call, config)
     except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
@@ -168,6 +157,19 @@ class DueCall:
         """As it ended when it ran before."""
         self._before: Digests = {}
         """Of the files that it edits."""
+        is_read_only = judged.verdict.is_read_only
+        self._calling = Calling(
+            edits_freely=context.seat.edit_restriction is None and not is_read_only,
+            is_read_only=is_read_only,
+            emit=self._emit,
+            call_id=judged.id,
+            commands=deps.started_calls.background.of(self._thread, context.seat.environment),
+        )
+
+    def _emit(self, text: str) -> None:
+        """Show it on the stream ``custom``."""
+        written = {"type": "tool_output", "tool_call_id": self._judged.id, "text": text}
+        self._runtime.stream_writer(written)
 
     async def look_up(self) -> str | None:
         """Why it must not start: it has before, and ``not_run`` gives what came of it then."""
@@ -200,14 +202,33 @@ class DueCall:
     @asynccontextmanager
     async def started(self) -> AsyncIterator[str | None]:
         """Record the call as begun; gives why it must not, as it may have run, say."""
-        try:
-            problem = await self._begin()
-            self._has_started = problem is None
-            yield problem
-        finally:
-            self._has_started = False
-            if self._key is not None:
-                self._journal.leave(self._key)
+        async with AsyncExitStack() as stack:
+            if self._takes_turns():  # first: while it waits it has not begun
+                root = self._deps.toolbox.workspace.root
+                with suppress(ToolFailedError, OSError):  # the command itself says so
+                    await stack.enter_async_context(workspace_lock(root, self._emit))
+                    self._calling = replace(self._calling, turn=asyncio.Lock())
+            try:
+                problem = await self._begin()
+                self._has_started = problem is None
+                yield problem
+            finally:
+                self._has_started = False
+                if self._key is not None:
+                    self._journal.leave(self._key)
+
+    @property
+    def _changes_the_world(self) -> bool:
+        return self._judged.effect.changes_the_world and not self._judged.verdict.is_read_only
+
+    def _takes_turns(self) -> bool:
+        """Whether it is to run a command in the sandbox now, and not refuse or go on beside."""
+        judged, commands = self._judged, self._calling.commands
+        spec = None if judged.tool is None else judged.tool.spec
+        if self._deps.toolbox.sandbox is None or spec is None or not spec.sandboxed:
+            return False
+        goes_on = (judged.args or {}).get("background") or (commands and commands.name_running())
+        return self._changes_the_world and not goes_on
 
     @property
     def _journal(self) -> Journal:
@@ -216,7 +237,7 @@ class DueCall:
     async def _begin(self) -> str | None:
         """Record it as begun; why it must not, if it has before or the host has changed."""
         judged, name = self._judged, self._judged.call["name"]
-        if not judged.effect.changes_the_world or judged.verdict.is_read_only:
+        if not self._changes_the_world:
             self._key = None
             return CHANGED if await self._has_host_changed() else None
         if self._key is None:  # it only read when it was planned
@@ -258,11 +279,9 @@ class DueCall:
 
     async def _run(self) -> Update:
         deps, task, judged = self._deps, self.task, self._judged
-        seat = self._context.seat
-        commands = deps.started_calls.background.of(self._thread, seat.environment)
-        ran, was_alone = list[Ran](), not (commands and commands.name_running())
-        write = self._runtime.stream_writer
-        run = run_tool(seat, judged, commands, self._config, write, ran)
+        seat, commands = self._context.seat, self._calling.commands
+        was_alone = not (commands and commands.name_running())
+        run = run_tool(seat, judged, self._calling, self._config)
         with self._observe() as report:
             if self._key is None:
                 message, updates = await run
@@ -270,7 +289,7 @@ class DueCall:
                 with using_key(self._key):
                     message, updates = await self._journal.keep(self._key, run)
             report["state"] = "done" if message.status == "success" else "failed"
-        done = describe_call(deps, seat, judged, ran, message.status == "success")
+        done = describe_call(deps, seat, judged, self._calling.ran, message.status == "success")
         done = replace(done, was_alone=was_alone)
         approved = task["planned"]["approved"]
         if approved is not None and approved["edited"]:

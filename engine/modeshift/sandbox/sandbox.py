@@ -1,12 +1,8 @@
 """The sandbox: prepares a command, runs it, and says what the sandbox had to do with the result."""
 
 import asyncio
-import fcntl
-import os
 import shlex
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,11 +17,10 @@ from modeshift.sandbox.scan import Scan, find_few_linked_outside, find_linked_ou
 from modeshift.tools.processes.background import Calling
 from modeshift.tools.processes.process import Ended, Limits, Program, run
 from modeshift.tools.processes.sandboxes import Check, Command, NoSandbox, SandboxOptions, Service
+from modeshift.tools.processes.workspace_lock import workspace_lock
 from modeshift.tools.workspace.text import show_name
 from modeshift.tools.workspace.workspace import Workspace
 
-SECONDS_BETWEEN_TRIES = 0.02
-TOLD_AFTER_SECONDS = 1
 NETWORK = "test $(grep -c : /proc/net/dev) = 1"
 _NOT_MADE = 'if touch "{0}"; then rm -f "{0}"; exit 1; fi'
 TRIED = (
@@ -41,38 +36,6 @@ TRIED = (
     ("the network is out of reach", NETWORK),
 )
 """What the sandbox enforces, each with a shell line that fails where it does not."""
-
-
-@asynccontextmanager
-async def workspace_lock(workspace: Path, emit: Callable[[str], None]) -> AsyncIterator[None]:
-    """Wait until no other command runs in the workspace, of this process or another.
-
-    Raises ``ToolFailedError`` on a file system that has no locks.
-    """
-    descriptor = os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        tell_at = time.monotonic() + TOLD_AFTER_SECONDS
-        while not _try_lock(descriptor):
-            if time.monotonic() > tell_at:
-                emit("[waits for another command in this workspace]\n")
-                tell_at = float("inf")
-            await asyncio.sleep(SECONDS_BETWEEN_TRIES)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        raise ToolFailedError(
-            f"the workspace's file system has no locks ({error.strerror}), so commands cannot be "
-            "kept apart there, and none runs in the sandbox"
-        ) from error
-    return True
 
 
 MAX_NAMED = 10
@@ -157,7 +120,7 @@ class BubblewrapSandbox:
             )
             return _Prepared(findings, protection, program)
 
-        async with workspace_lock(workspace.root, calling.emit):
+        async with calling.turn or workspace_lock(workspace.root, calling.emit):
             findings, protection, program = await _prepare(prepare)
             ended = await run(program, command.seconds, limits, calling.emit)
             notices = [

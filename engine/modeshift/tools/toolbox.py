@@ -18,7 +18,7 @@ from modeshift.modes.errors import ConfigurationError, InvalidCallError
 from modeshift.modes.files import OLD_GROUPS
 from modeshift.modes.rules.matching import command_words
 from modeshift.modes.rules.urls import parse_url
-from modeshift.project import load_project
+from modeshift.project import find_root, load_project
 from modeshift.tools.processes.sandboxes import Commands, Sandbox
 from modeshift.tools.tool import Tool, ToolDeps
 from modeshift.tools.workspace.repository import find_way_out
@@ -93,8 +93,11 @@ class Toolbox:
 
     @property
     def environment(self) -> str:
-        """Identifies where the tools work and what their commands can reach."""
-        return f"{self.workspace.root}\0{self.sandbox!r}"
+        """Identifies where the tools work and what their commands can reach.
+
+        From the clone's folder on: what is asked in one clone may be answered in another.
+        """
+        return f"{self.workspace.root}/\0{self.sandbox!r}".replace(f"{find_root()}/", "./")
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:

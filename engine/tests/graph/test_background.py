@@ -1,5 +1,6 @@
 """Commands in the background of a turn: however the turn ends, they end with it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from hashlib import sha256
 from pathlib import Path
@@ -9,9 +10,11 @@ import pytest
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Command
 
-from tests.harness.conversation import APPROVE, Conversation, cut_off, run_script
+from modeshift.tools.processes.sandboxes import Commands
+from tests.harness.conversation import APPROVE, SECONDS, Conversation, cut_off, run_script, script
 from tests.harness.scripted import Call
 from tests.harness.sleepers import find_sleepers, new_mark, wait_for
+from tests.tools.sandbox.commands import needs_sandbox, runner, sandbox
 
 ID = sha256(b"call_0").hexdigest()[:6]
 READ: Call = ("read_output", {"id": ID})
@@ -113,3 +116,21 @@ async def test_a_run_that_is_cut_off_ends_it(
     talk = await run_script(workspace, [background(mark)], [wait], mode="code")
     await stop(talk, mark)
     await wait_for(False, mark)
+
+
+@needs_sandbox
+async def test_in_the_sandbox_it_begins_at_once_and_the_next_command_does_not_wait(
+    workspace: Path, mark: str
+) -> None:
+    """While a command of another thread runs, and in the same turn while it runs itself."""
+    other = asyncio.create_task(runner(workspace)("until test -e go; do sleep 0.02; done"))
+    next_one = ("execute_command", {"command": "true"})
+    talk = script(workspace, [background(mark)], [next_one], "done", commands=Commands(sandbox()))
+    async with asyncio.timeout(SECONDS):
+        await talk.say("go", mode="code", approvals="auto")
+    results = [message.text for message in (await talk.results()).values()]
+    assert "Started in the background" in results[0]
+    assert "one command runs at a time in the sandbox" in results[1]
+    assert not other.done()
+    (workspace / "go").touch()
+    await other

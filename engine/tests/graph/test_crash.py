@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,17 @@ from modeshift.graph.state import Input
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.facts import ProjectTests
 from modeshift.modes.mode import Mode
-from tests.harness.conversation import APPROVE, Conversation, cut_off, reload, restart, run_script
+from modeshift.tools.processes.sandboxes import Commands
+from tests.harness.conversation import (
+    APPROVE,
+    Conversation,
+    cut_off,
+    reload,
+    restart,
+    run_script,
+    script,
+)
+from tests.tools.sandbox.commands import needs_sandbox, runner, sandbox
 
 
 async def cut_off_last(talk: Conversation, workspace: Path, text: str) -> None:
@@ -239,3 +250,24 @@ async def test_a_call_that_an_older_version_was_about_to_run(
     assert list(workspace.iterdir()) == []
     await talk.say("list")
     assert (await talk.values())["phase"] == "idle"
+
+
+@needs_sandbox
+async def test_a_command_that_waits_for_another_has_not_begun(workspace: Path) -> None:
+    line = "until test -e go; do sleep 0.02; done"
+    other = asyncio.create_task(runner(workspace)(line))
+    call = ("execute_command", {"command": "echo one >> log"})
+    talk = script(workspace, [call], "done", commands=Commands(sandbox()))
+    said: Any = {"messages": [HumanMessage("go")], "mode": "code", "approvals": "auto"}
+    chunks = talk.agent.astream(said, talk.config, stream_mode="custom")
+    async with aclosing(chunks):  # type: ignore[type-var]  # it is a generator
+        async for chunk in chunks:
+            assert "[waits for another command" in chunk["text"]
+            break
+    (workspace / "go").touch()
+    assert "exit code 0" in await other
+    assert not (workspace / "log").exists()
+    await talk.send(None)
+    (result,) = (await talk.results()).values()
+    assert "exit code 0" in result.text
+    assert (workspace / "log").read_text() == "one\n"

@@ -36,8 +36,10 @@ from modeshift.storage.threads import (
     prepare,
     read_newest,
 )
+from tests.harness.clone import copy_project
 from tests.harness.conversation import APPROVE, Conversation, make_agent
 from tests.harness.postgres import Postgres
+from tests.harness.programs import run_in_clone
 
 HOUR_NS = 3600 * 10**9
 
@@ -154,6 +156,41 @@ async def test_a_turn_cut_off_before_its_first_node_does_not_look_finished(
         assert not is_cut_off(state.values, state.tasks, state.interrupts)
         human = [message.text for message in await talk.messages() if message.type == "human"]
         assert human == [f"hello {number}" for number in range(turn)] + ["And?"] * (not goes_on)
+
+
+IN_A_CLONE = """
+import asyncio
+from langgraph.types import Command
+from modeshift.graph.configuration.loading import AgentCache
+from modeshift.graph.configuration.settings import load_settings
+from modeshift.graph.configuration.user_files import open_threads
+from modeshift.graph.journal import Journal
+
+async def main():
+    settings = load_settings()
+    async with open_threads(settings, settings.checkpoints) as (database, saver, store):
+        journal = Journal(database, settings.checkpoints)
+        agent = AgentCache(settings, saver, store, journal).get(settings.workspace, "offline").agent
+        config = {"configurable": {"thread_id": "thread"}}
+        said = {"messages": [{"role": "user", "content": "write a.txt: x"}], "mode": "code"}
+        is_asked = (await agent.aget_state(config)).interrupts
+        answer = Command(resume={"decisions": [{"type": "approve"}]})
+        print(await agent.ainvoke(answer if is_asked else said, config))
+
+asyncio.run(main())
+"""
+
+
+def test_a_question_of_one_clone_is_answered_in_another(url: str, tmp_path: Path) -> None:
+    """Each has its own folder as workspace, and one database."""
+    variables = {"CHECKPOINTS": str(tmp_path / "threads.sqlite"), "DATABASE_URL": url}
+    for name in ("first", "second"):
+        clone = tmp_path / name
+        copy_project(clone, wanted=lambda file: not file.startswith("engine/"))
+        (clone / "ask_or_answer.py").write_text(IN_A_CLONE)
+        run_in_clone(clone, "ask_or_answer", **variables)
+    assert (tmp_path / "second/workspace/a.txt").read_text() == "x"
+    assert not (tmp_path / "first/workspace/a.txt").exists()
 
 
 class Wrapper(BaseCheckpointSaver[Any]):

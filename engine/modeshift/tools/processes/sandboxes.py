@@ -165,7 +165,9 @@ async def run_command(
             why = "it runs unasked" if turn else "this conversation has no thread"
             raise ToolFailedError(f"{line!r} cannot run in the background, as {why}")
         current.ran.append(Ran(line, folder, None, goes_on=True))
-        id = turn.start(line, current.call_id, lambda emit: run(replace(current, emit=emit)))
+        id = turn.start(
+            line, current.call_id, lambda emit: run(replace(current, emit=emit, turn=None))
+        )
         return f"Started in the background; read its output with read_output, id={id!r}."
     text = await run(current)
     if turn is None or current.is_read_only:
