@@ -194,6 +194,14 @@ def borrow(other: Path, name: str, git_folder: Path) -> None:
     """Make the workspace's repository another one that has or borrows the commit."""
     if name in ("commondir", "objects/info/alternates"):
         (git_folder / name).write_text(f"{other}/.git{'/objects' if '/' in name else ''}\n")
+    elif name == "objects/":
+        (other / "g").write_text("of another repository, and in no pack\n")
+        for words in (("rm", "-q", "f"), ("add", "g"), ("commit", "-q", "--amend", "-m", "two")):
+            assert git(other, *words).returncode == 0
+        for path in (other / ".git/objects").glob("??/*"):
+            link = git_folder / "objects" / path.parent.name / path.name
+            link.parent.mkdir(exist_ok=True)
+            link.symlink_to(path)
     else:
         (git_folder / name).rmdir()
         (git_folder / name).symlink_to(other / ".git" / name)
@@ -210,7 +218,7 @@ async def show_in_code_mode(workspace: Path) -> Conversation:
 
 
 @pytest.mark.parametrize(
-    "name", ["file", "link", "commondir", "objects/info/alternates", "objects/pack"]
+    "name", ["file", "link", "commondir", "objects/info/alternates", "objects/pack", "objects/"]
 )
 async def test_git_asks_where_it_would_show_another_repository(
     workspace: Path, other: Path, name: str
@@ -225,7 +233,8 @@ async def test_git_asks_where_it_would_show_another_repository(
     talk = await show_in_code_mode(workspace)
     (asked,) = await talk.waiting()
     path = ".git" if name in ("file", "link") else f".git/{name}"
-    assert f"may show another repository: '{path}' leads there" in asked["description"]
+    told = f"may show another repository: '{path}"
+    assert told + ("" if name == "objects/" else "' leads there") in asked["description"]
     assert await talk.approve_all() == ["execute_command"]
     if not any(other.is_relative_to(hidden) for hidden in ROOM):
         assert "+of another repository" in (await talk.results())["offline_0_0"].text
