@@ -24,7 +24,7 @@ MAX_BRACKETS = 5000
 MAX_DEPTH = 40
 """Of lists and quotes in each other: a browser, too, has a limit."""
 MAX_SECONDS = 1
-"""For the colours of code, in all texts of a request."""
+"""Of a processor, for the colours of code in all texts of a request."""
 MAX_LABEL = 100
 """Characters of what stands behind a fence."""
 _WORD = re.compile(r"[^\W\d_]+")
@@ -66,7 +66,7 @@ def _are_texts(value: Any) -> bool:
 
 def render_trees(texts: list[str]) -> list[list[Node]]:
     """A tree for each text; blocks."""
-    left, trees, end = MAX_CHARACTERS, list[list[Node]](), time.monotonic() + MAX_SECONDS
+    left, trees, end = MAX_CHARACTERS, list[list[Node]](), time.thread_time() + MAX_SECONDS
     for text in texts:
         left -= len(text)
         trees.append(_render(text, end) if left >= 0 else [text])
@@ -168,7 +168,7 @@ def highlight(text: str, language: str, end: float) -> list[Node]:
         return [text]
     nodes: list[Node] = []
     for kind, piece in lexer.get_tokens(text):
-        if time.monotonic() > end:
+        if time.thread_time() > end:
             return [text]
         name = STANDARD_TYPES.get(kind, "")
         nodes.append(["span", {"class": name}, [piece]] if name else piece)

@@ -43,5 +43,8 @@ async def client(server: Server) -> AsyncIterator[LangGraphClient]:
 
 @pytest.fixture
 async def http(server: Server) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=server.url, timeout=120) as http:
+    # No connection is used again: the server closes one that is idle for five seconds, which on a
+    # busy machine is when the next request is on its way.
+    alone = httpx.Limits(max_keepalive_connections=0)
+    async with httpx.AsyncClient(base_url=server.url, timeout=120, limits=alone) as http:
         yield http
