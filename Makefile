@@ -89,7 +89,7 @@ snapshots: $(READY) # write the texts that models and people read anew: tests/sn
 screenshots: $(READY) # write the pictures of the page anew, docs/pictures; needs Chromium
 	@$(IN_ENGINE) -m tests.clients.page.screenshots
 
-renew: $(READY) ## write all that is derived anew: tables, diagram, snapshots, scripted recordings
+renew: $(READY) ## write all that is derived anew: tables, diagram, snapshots, scripted recordings, pictures
 	@$(IN_ENGINE) -m tests.harness.renew
 
 check: $(READY) ## all that CI checks: lint, types, import rules, all tests

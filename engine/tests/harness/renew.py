@@ -1,7 +1,7 @@
 """``make renew``: write all that is derived from modes, prompts, tools and code anew.
 
-The tables and the diagram in README.md and docs/, the snapshots of texts, and the
-recordings of the scripted provider. Says which files have changed.
+The tables and the diagram in README.md and docs/, the snapshots of texts, the recordings of the
+scripted provider, and, with Chromium, the pictures of the page. Says which files have changed.
 """
 
 import os
@@ -18,6 +18,7 @@ STEPS = {
     "figures": ("benchmarks.stats",),
     "snapshots": ("pytest", "-q", "-n", "3", *CONFIG, "-k", "snapshots"),
     "recordings": ("tests.harness.record",),
+    "pictures": ("tests.clients.page.screenshots", "--if-old"),
 }
 
 
@@ -58,6 +59,7 @@ def _digests() -> Iterator[tuple[str, str]]:
     for folder, pattern in (
         (".", "*.md"),
         ("docs", "*.md"),
+        ("docs/pictures", "*"),
         ("tests/snapshots", "*"),
         ("engine/tests/snapshots", "*"),
         ("cassettes", "*/*.yaml"),

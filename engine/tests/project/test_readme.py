@@ -16,6 +16,7 @@ from modeshift.graph.configuration.sources import Sources
 from modeshift.graph.models.loading import load_model
 from modeshift.modes.policy import Approvals, verdict
 from modeshift.tools.workspace.workspace import Workspace
+from tests.clients.page.screenshots import are_old
 from tests.harness.modes import load_catalog
 from tests.harness.place import UserFolders, in_sandbox
 from tests.harness.readme import PARTS, read_part, with_parts
@@ -39,6 +40,11 @@ def test_readme_and_docs_are_short() -> None:
     words = {name: len(text.split()) for name, text in PAGES.items()}
     assert words.pop("README.md") <= MAX_WORDS["README.md"]
     assert sum(words.values()) <= MAX_WORDS["docs"]
+
+
+def test_the_pictures_are_of_the_page_as_it_is() -> None:
+    """A clone that has deleted them, or has its own, has none to renew."""
+    assert not are_old(), "run `make renew` where Chromium is"
 
 
 def anchors(page: str) -> set[str]:

@@ -1,18 +1,25 @@
-"""``make screenshots``: the pictures of README and docs, of the page as it is."""
+"""``make screenshots``: the pictures of README and docs, of the page as it is.
+
+Beside them stands a digest of what they are made of. Modes are not among it: they are the owner's,
+and so is whether there are pictures.
+"""
 
 import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 from playwright.sync_api import Browser, expect
 
+from modeshift.modes.phases import ENGINE_NODES, NEEDED
 from tests.clients.page.browser import PROBLEM, Person, opened
-from tests.harness.root import ROOT
+from tests.harness.root import ENGINE, ROOT
 from tests.harness.server import running
 
 PICTURES = ROOT / "docs/pictures"
+MADE_OF = PICTURES / "made-of.txt"
 PLAN = """\
 # Plan
 
@@ -20,6 +27,20 @@ PLAN = """\
 2. A test for both.
 """
 CODE = 'def greet():\n    return "Hello!"\n'
+
+
+def digest_sources() -> str:
+    """Of the page's files, of what is done on it here, and of the phases that it shows."""
+    digest = sha256(repr((list(ENGINE_NODES), list(NEEDED))).encode())
+    for file in (*sorted((ENGINE / "modeshift/page").iterdir()), Path(__file__)):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def are_old() -> bool:
+    """Whether there are pictures, and they are made of something else."""
+    has_both = MADE_OF.exists() and any(PICTURES.glob("*.png"))
+    return has_both and MADE_OF.read_text(encoding="utf-8").strip() != digest_sources()
 
 
 def take(
@@ -61,6 +82,8 @@ def shoot(person: Person, file: Path) -> Path:
 
 
 if __name__ == "__main__":
+    if "--if-old" in sys.argv and not are_old():
+        sys.exit()
     if PROBLEM:
         sys.exit(PROBLEM)
     os.environ.pop("MODES_FOLDER", None)
@@ -68,3 +91,4 @@ if __name__ == "__main__":
         for file in take(browser, Path(folder), PICTURES):
             size = f"{file.stat().st_size // 1024} KiB"
             print(file.relative_to(ROOT), size)  # noqa: T201
+    MADE_OF.write_text(f"{digest_sources()}\n", encoding="utf-8")

@@ -66,7 +66,7 @@ def test_the_pictures_can_be_made(browser: Browser, tmp_path: Path) -> None:
     """``make screenshots``; small enough to be kept."""
     (tmp_path / "clone").mkdir()
     files = list(take(browser, tmp_path / "clone", tmp_path / "pictures", ["dark"]))
-    assert {file.name for file in files} == {file.name for file in PICTURES.glob("*-dark.png")}
-    for file in (*files, *PICTURES.iterdir()):
+    assert {file.name for file in files} >= {file.name for file in PICTURES.glob("*-dark.png")}
+    for file in (*files, *PICTURES.glob("*.png")):
         assert file.read_bytes().startswith(b"\x89PNG")
         assert file.stat().st_size < 150_000
