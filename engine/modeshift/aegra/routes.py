@@ -10,9 +10,10 @@ from aegra_api.core.database import db_manager
 from fastapi import FastAPI, HTTPException
 from fastapi.exception_handlers import http_exception_handler
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from modeshift.aegra.refusals import explain
 from modeshift.graph.configuration.settings import load_settings
 from modeshift.modes.errors import UserError
 from modeshift.server import answers, markdown, operations, thread_modes
@@ -58,12 +59,15 @@ async def follow_thread(request: Request) -> Response:
     return StreamingResponse(wait(), media_type="text/event-stream")
 
 
+FAILED = 500
+
+
 async def _explain(request: Request, error: Any) -> Response:
-    """What a client can mend is a 422; of some, Aegra has made a 500."""
-    if isinstance(problem := error.__cause__, UserError) or isinstance(problem := error, UserError):
-        return JSONResponse({"detail": str(problem)}, 422)
-    answer: Response = await http_exception_handler(request, error)
-    return answer
+    """Of what a client can mend, and of the database's absence, Aegra has made a 500."""
+    problem = error.__cause__ or error
+    is_explained = isinstance(problem, UserError) or error.status_code == FAILED
+    answer = await explain(problem) if is_explained else None
+    return answer or await http_exception_handler(request, error)
 
 
 app = FastAPI(

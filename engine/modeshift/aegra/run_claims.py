@@ -19,7 +19,6 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from modeshift.aegra.claims import BUSY, Claims
-from modeshift.modes.errors import InvalidInputError
 from modeshift.server.answers import make_receive, set_length
 from modeshift.server.checkpointer import database
 from modeshift.server.gate import refuse
@@ -103,8 +102,6 @@ class RunClaims:
             goes_on = await self._pass_on(scope, receive, send) < BAD and is_run
         except ClientDisconnect:
             return
-        except InvalidInputError as error:
-            await refuse(scope, receive, send, str(error), status=422)
         finally:
             if not goes_on:
                 await self.claims.drop(thread, holder)
@@ -121,7 +118,7 @@ class RunClaims:
     async def _search(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Aegra finds no threads by their ids, and always answers with all of their fields."""
         body = await Request(scope, receive).body()
-        search = _parse(body)
+        search = parse(body)
         if search.pop("select", None) is not None or "ids" in search:
             body = json.dumps(search).encode()
         if isinstance(ids := search.get("ids"), list):
@@ -161,8 +158,8 @@ async def _explain(body: bytes, run: str) -> bytes:
     return FAILED.sub(lambda _: text, body) if text else body
 
 
-def _parse(body: bytes) -> dict[str, Any]:
-    """Empty for what is no object: whose it is says what is wrong."""
+def parse(body: bytes) -> dict[str, Any]:
+    """A request's object; empty for what is no object: whose it is says what is wrong."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
@@ -172,13 +169,11 @@ def _parse(body: bytes) -> dict[str, Any]:
 
 def translate_run(body: bytes, holder: str) -> bytes:
     """A run's body as Aegra wants it; one that is no run is for Aegra to refuse."""
-    run = _parse(body)
+    run = parse(body)
     config = run.get("config") or {}
     here = config.get("configurable") or {} if isinstance(config, dict) else None
     if not run or not isinstance(here, dict):
         return body
-    if run.get("after_seconds"):
-        raise InvalidInputError("after_seconds: Aegra begins a run at once; leave it out")
     run["config"] = {**config, "configurable": {**here, CLAIM: holder}}
     run["durability"] = "sync"  # an approval is stored before the call begins
     run.setdefault("on_disconnect", "continue")

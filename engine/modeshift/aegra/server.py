@@ -7,13 +7,13 @@ from starlette.responses import JSONResponse
 
 from modeshift.aegra.auth import auth
 from modeshift.aegra.claims import get_claims
+from modeshift.aegra.refusals import Refusals
 from modeshift.aegra.run_claims import RunClaims
 from modeshift.aegra.shared_answers import BindSharedAnswers
 from modeshift.graph.configuration.settings import load_settings
 from modeshift.modes.errors import ConfigurationError
 from modeshift.server.app import Page
 from modeshift.server.gate import Gate
-from modeshift.server.logs import shorten_log
 from modeshift.server.operations import Operations
 from modeshift.server.thread_ids import OneSpelling
 
@@ -27,11 +27,11 @@ async def _say_ok(_: Request) -> JSONResponse:
 
 app.add_route("/ok", _say_ok)  # here, as Aegra asks for no token then
 _settings = load_settings()
-shorten_log(has_content=_settings.log_format != "json")
 # The last one is the outermost: Aegra's own, which make text/plain JSON, come after the gate.
 app.add_middleware(BindSharedAnswers, names_questions=not _settings.bound_answers)
 app.add_middleware(OneSpelling)
 app.add_middleware(RunClaims, claims=get_claims())
+app.add_middleware(Refusals)
 app.add_middleware(Page)
 app.add_middleware(Operations)
 app.add_middleware(Gate, origins=_settings.allowed_origins, has_token=bool(_settings.tokens))

@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 
 from typing_extensions import override
 
+from modeshift.modes.errors import StorageError
 from modeshift.server.answers import BindAnswers, Client
 from modeshift.server.checkpointer import database
 from modeshift.server.thread_modes import OURSELVES
@@ -25,7 +27,8 @@ class BindSharedAnswers(BindAnswers):
     @override
     async def note_read(self, client: Client) -> None:
         if client[-1] != OURSELVES:
-            await database.execute(_NOTE, _hash(client), time.time())
+            with suppress(StorageError):  # the answer has been sent; what is not noted was not read
+                await database.execute(_NOTE, _hash(client), time.time())
 
     @override
     async def find_read(self, clients: Sequence[Client]) -> float:

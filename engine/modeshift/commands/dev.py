@@ -71,12 +71,7 @@ def main(
         text = banner(settings, deps, address)
         if is_json:
             text = json.dumps({"event": f"serves at {address}"})
-        # Made here: the server changes the ssl module while it starts.
-        client = httpx.Client(base_url=address, headers={"Host": "localhost"}, trust_env=False)
-        options = {"browser": browser}
-        threading.Thread(
-            target=print_when_up, args=(client, text), kwargs=options, daemon=True
-        ).start()
+        print_when_up(address, text, browser=browser)
         if not is_json:
             print("Starting the server ...", flush=True)
         serve(settings.listen, number, reload=reload, verbose=verbose, is_json=is_json)
@@ -165,8 +160,15 @@ def serve(host: str, port: int, *, reload: bool, verbose: bool, is_json: bool) -
     cli(command)
 
 
-def print_when_up(client: httpx.Client, text: str, *, browser: bool) -> None:
+def print_when_up(address: str, text: str, *, browser: bool = False) -> None:
     """Print the text as soon as the server answers, below what it has logged, and open the page."""
+    # Made here: the server changes the ssl module while it starts.
+    client = httpx.Client(base_url=address, headers={"Host": "localhost"}, trust_env=False)
+    args = (client, text, browser)
+    threading.Thread(target=_await_and_print, args=args, daemon=True).start()
+
+
+def _await_and_print(client: httpx.Client, text: str, browser: bool) -> None:
     with client:
         while True:
             try:

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from modeshift import aegra
-from modeshift.commands.dev import DEFAULTS, check_port, format_address
+from modeshift.commands.dev import DEFAULTS, check_port, format_address, print_when_up
 from modeshift.graph.configuration.loading import AgentLoader
 from modeshift.graph.configuration.settings import Settings, load_settings
 from modeshift.modes.errors import ConfigurationError
@@ -42,16 +42,20 @@ def main(*, port: str | None = None, workers: str | None = None) -> Iterator[str
     os.environ.update(_build_environment(settings, count))
     import uvicorn  # noqa: PLC0415  # of an environment of its own, as the next
 
-    from modeshift.aegra import claims, server  # noqa: F401, PLC0415  # what is wrong is said once
+    from modeshift.aegra.start import load_app  # noqa: PLC0415
 
-    asyncio.run(claims.prepare_database())
-    address = f"{format_address(settings.listen, number)}, {count} processes"
-    is_json = settings.log_format == "json"
-    line = json.dumps({"event": f"serves at {address}"}) if is_json else f"address    {address}"
-    print(line, flush=True)
+    load_app()  # what is wrong is said once
+    from modeshift.aegra.claims import prepare_database  # noqa: PLC0415
+
+    asyncio.run(prepare_database())
+    address = format_address(settings.listen, number)
+    is_json, told = settings.log_format == "json", f"{address}, {count} processes"
+    line = json.dumps({"event": f"serves at {told}"}) if is_json else f"address    {told}"
+    print_when_up(address, line)
     level = os.environ["LOG_LEVEL"].lower()
     uvicorn.run(
-        "modeshift.aegra.server:app",
+        "modeshift.aegra.start:load_app",
+        factory=True, log_config=None,  # load_app sets the log up
         host=settings.listen, port=number, workers=count, log_level=level,
         timeout_worker_healthcheck=60,  # a busy machine is not a dead process
     )  # fmt: skip

@@ -29,6 +29,8 @@ _USER_ERROR = re.compile(r"^modeshift\.modes\.errors\.\w+: .*", re.MULTILINE)
 
 _KIND = re.compile(r"(?:Traceback .*\n(?: .*\n)*)?([\w.]+)")
 """Of the first error in a traceback: what comes after it may be its text."""
+_VALUE = re.compile(r"(?: Exception)?: |\?")
+"""Behind it an event of others may have what was said: an error's text, a URL's query."""
 _KEPT = ("timestamp", "level", "logger", "event", "thread_id", "run_id", "langgraph_node")
 _KEPT_OF_REQUESTS = ("method", "path", "status", "latency_ms")
 
@@ -39,6 +41,7 @@ def shorten_log(*, has_content: bool = True) -> None:
         formatter: Any = handler.formatter  # LangGraph's, of structlog
         *processors, renderer = formatter.processors
         formatter.processors = (*processors, _drop_content, renderer)
+    logging.captureWarnings(not has_content)  # else they are lines of their own
     logging.getLogger(_NOISY).setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", "Remove `format_exc_info`")  # of the server's own set-up
     for name in _ON_GONE:
@@ -51,7 +54,8 @@ def _drop_content(_: Any, __: str, event: dict[str, Any]) -> dict[str, Any]:
     """The known fields; of an error its kind alone, as its text may be a file's or a model's."""
     known = {key: event[key] for key in (*_KEPT, *_KEPT_OF_REQUESTS) if event.get(key) is not None}
     first = str(event.get("event", "")).partition("\n")[0]
-    known["event"] = first.partition(" Exception: ")[0][:300]
+    is_ours = event.get("logger") == "modeshift"
+    known["event"] = (first if is_ours else _VALUE.split(first, 1)[0])[:300]
     if kind := _KIND.match(str(event.get("exception", "")).strip()):
         known["error"] = kind[1]
     return known

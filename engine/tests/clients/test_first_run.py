@@ -22,7 +22,7 @@ from tests.clients.editor.editor import Editor, choosing
 from tests.clients.terminal.terminal import Terminal
 from tests.clients.terminal.test_chat import CALL, CODE
 from tests.harness.aegra import IS_THERE, PYTHON, WHY_NOT
-from tests.harness.conversation import APPROVE
+from tests.harness.conversation import APPROVE, until
 from tests.harness.postgres import Postgres
 from tests.harness.server import Server, Thread
 
@@ -86,7 +86,9 @@ async def test_make_serve(machine: Machine, postgres: Postgres) -> None:
     if not IS_THERE:
         pytest.skip(WHY_NOT)
     command = ("modeshift", "serve", "--port", str(machine.port))
-    machine.start(*command, DATABASE_URL=postgres.make_database())
+    machine.process = machine.command(*command, DATABASE_URL=postgres.make_database())
+    await until(lambda: f"address    {machine.url}" in machine.log.read_text())
+    assert machine.is_answering()
     await write_on(machine)
 
 

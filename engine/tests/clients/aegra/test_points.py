@@ -98,6 +98,40 @@ async def test_a_question_is_taken_back_that_is_another_one(
     assert [each["thread_id"] for each in listed] == [thread.id]
 
 
+UNSERVED = {
+    "after_seconds": 60,
+    "webhook": "http://127.0.0.1:9/done",
+    "stream_mode": ["updates", "no-such-mode"],
+}
+
+
+@pytest.mark.parametrize("name", UNSERVED)
+async def test_what_aegra_would_pass_over_in_silence_is_refused_by_name(
+    http: httpx.AsyncClient, client: LangGraphClient, name: str
+) -> None:
+    """For every kind of run, and for a cron, which begins one later."""
+    thread = await Thread.new(client)
+    run = {"assistant_id": "agent", "input": {"messages": []}, name: UNSERVED[name]}
+    for path in (*(f"/threads/{thread.id}/runs{end}" for end in ("", "/stream", "/wait")), "/runs"):
+        answer = await http.post(path, json=run)
+        assert (answer.status_code, name in answer.json()["detail"]) == (422, True)
+    answer = await http.post("/runs/crons", json={**run, "schedule": "0 0 1 1 *"})
+    assert (answer.status_code, name in answer.json()["detail"]) == (422, True)
+    assert await client.runs.list(thread.id) == []
+
+
+@pytest.mark.parametrize("label", ["", "a.b"])
+async def test_a_namespace_that_is_none_is_refused(http: httpx.AsyncClient, label: str) -> None:
+    """And the connection stays open."""
+    answers = [
+        await http.put("/store/items", json={"namespace": [label], "key": "k", "value": {}}),
+        await http.post("/store/items/search", json={"namespace_prefix": [label]}),
+        await http.post("/store/namespaces", json={"suffix": [label]}),
+    ]
+    assert [answer.status_code for answer in answers] == [422, 422, 422]
+    assert all("Namespace label" in answer.json()["detail"] for answer in answers)
+
+
 async def test_the_page_hears_of_a_change(http: httpx.AsyncClient, client: LangGraphClient) -> None:
     assert (await http.get("/app")).text.startswith("<!doctype html>")
     thread = await Thread.new(client)

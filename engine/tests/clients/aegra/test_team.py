@@ -1,12 +1,14 @@
 """Workspaces, readiness, metrics and the stop, on Aegra."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
 
+import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
 
@@ -32,6 +34,7 @@ from tests.harness.root import ROOT
 from tests.harness.server import Thread
 
 pytestmark = pytest.mark.slow
+UNTRANSLATABLE = "psycopg.errors.UntranslatableCharacter"
 
 
 @pytest.fixture(scope="module")
@@ -70,13 +73,24 @@ async def client(server: AegraServer) -> AsyncIterator[LangGraphClient]:
         yield client
 
 
-async def test_the_log_has_no_content(server: AegraServer, client: LangGraphClient) -> None:
+async def test_each_line_of_the_log_is_json_without_content(
+    server: AegraServer, client: LangGraphClient
+) -> None:
+    """Nor have Aegra's own errors, and uvicorn's."""
     thread = await Thread.new(client)
     await thread.say(f"write .env: {SECRET}", mode="code")
     await thread.decide({"type": SECRET})
     assert SECRET in str(thread.error)
+    async with httpx.AsyncClient(base_url=server.url) as http:
+        assert (await http.get(f"/store/items?key={SECRET}")).status_code == 401
+        http.headers["authorization"] = f"Bearer {TOKEN}"
+        item = {"namespace": ["a"], "key": "k", "value": {SECRET: "\0"}}  # Postgres keeps no NUL
+        assert (await http.put("/store/items", json=item)).status_code == 500
+    await until(lambda: "Exception in ASGI application" in server.log.read_text())
     log = server.log.read_text()
-    assert '"error": "modeshift.modes.errors.InvalidInputError"' in log
+    lines = [json.loads(line) for line in log.splitlines()]
+    errors = {line.get("error", "") for line in lines}
+    assert {"modeshift.modes.errors.InvalidInputError", UNTRANSLATABLE} <= errors
     assert SECRET not in log
 
 

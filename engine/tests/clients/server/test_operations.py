@@ -3,6 +3,8 @@
 import asyncio
 import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -172,6 +174,36 @@ async def test_each_line_of_the_log_is_json_without_content(
     (line, *_) = [line for line in read() if line.get("thread_id") == thread.id]
     assert len(line["run_id"]) == 36
     assert f"read {SECRET}" not in server.log.read_text()
+
+
+SPOKEN = f"""
+import logging, warnings
+from structlog import processors, stdlib
+from modeshift.server.logs import shorten_log
+formatter = stdlib.ProcessorFormatter(
+    processors=[stdlib.ProcessorFormatter.remove_processors_meta, processors.JSONRenderer()],
+    foreign_pre_chain=[stdlib.add_logger_name],
+)
+handler = logging.StreamHandler()
+handler.setFormatter(formatter)
+logging.getLogger().addHandler(handler)
+shorten_log(has_content=False)
+logging.getLogger("aegra_api.any").error("Failed to read a state: {SECRET}")
+logging.getLogger("any").error("Refused http://127.0.0.1/store?key={SECRET}")
+warnings.warn("{SECRET}")
+logging.getLogger("modeshift").warning("refused POST /runs: a reason of ours")
+"""
+
+
+def test_what_others_put_into_an_event_is_left_out() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SPOKEN], capture_output=True, text=True, check=True
+    )
+    events = [json.loads(line)["event"] for line in done.stderr.splitlines()]
+    assert events == [
+        "Failed to read a state", "Refused http://127.0.0.1/store", "<string>:15",
+        "refused POST /runs: a reason of ours",
+    ]  # fmt: skip
 
 
 STOP = {"SANDBOX": "auto", "APPROVALS": "auto"}
