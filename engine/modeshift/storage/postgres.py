@@ -1,8 +1,9 @@
 """``PostgresDatabase``: psycopg 3, with a pool of connections for each event loop."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -18,6 +19,21 @@ MAX_CONNECTIONS = 4
 """Of one event loop."""
 _MIGRATION_LOCK = 0x6D6F6465
 _Pool = AsyncConnectionPool[AsyncConnection[Row]]
+
+
+def _parse(url: str) -> dict[str, Any]:
+    """Raises ``ConfigurationError`` without the URL's text, which has the password."""
+    authority, _, path = url.partition("://")[2].partition("?")[0].partition("/")
+    with suppress(Error):
+        parts = conninfo_to_dict(url)
+        # libpq takes what follows the first @ for the host, and prints a port that is none.
+        is_split_well = authority.count("@") <= 1 and "@" not in path
+        if is_split_well and re.fullmatch(r"[\d,]*", str(parts.get("port") or "")):
+            return parts
+    raise ConfigurationError(
+        "DATABASE_URL is no address of a database; give postgresql://user:password@host/name, "
+        "with %40 for an @ and %2F for a / in the password"
+    )
 
 
 class _Transaction:
@@ -40,13 +56,7 @@ class PostgresDatabase(Database):
     )
 
     def __init__(self, url: str, timeout: float = 30) -> None:
-        try:
-            parts = conninfo_to_dict(url)
-        except Error:
-            raise ConfigurationError(  # without its text, which has the password
-                "DATABASE_URL is no address of a database; give "
-                "postgresql://user:password@host/name, with %40 for an @ in the password"
-            ) from None
+        parts = _parse(url)
         host = parts.get("host") or "this machine"
         super().__init__(f"Postgres at {host}/{parts.get('dbname', '')}")
         self._url = url

@@ -2,11 +2,13 @@
 
 import re
 import shutil
+import string
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from psycopg.conninfo import conninfo_to_dict
 
 from modeshift.graph.configuration.settings import Settings
 from tests.harness.programs import run
@@ -59,6 +61,15 @@ def test_each_variable_is_a_setting() -> None:
     }
     assert names <= SETTINGS | OTHERS
     assert {"WORKSPACES", "CHECKPOINTS", "AUTH_TOKEN", "LISTEN"} <= names
+
+
+def test_a_password_may_have_what_the_example_says() -> None:
+    """Compose puts it into an address as it is."""
+    assert "# Letters and digits alone, " in (FOLDER / "env.example").read_text()
+    url = read_compose()["services"]["agent-1"]["environment"]["DATABASE_URL"]
+    password = string.ascii_letters + string.digits
+    parts = conninfo_to_dict(url.replace("${POSTGRES_PASSWORD:?}", password))
+    assert (parts["password"], parts["host"]) == (password, "postgres")
 
 
 def test_the_image_runs_as_no_root() -> None:

@@ -81,7 +81,10 @@ WRONG = {
     "mysql://me:secretword@127.0.0.1/x": "DATABASE_URL begins with 'mysql'; give postgresql://",
     "postgresql://me:secretword@[x/": "DATABASE_URL is no address of a database; give postgresql",
     "postgresql://me:secretword@127.0.0.1/x?foo=1": "DATABASE_URL is no address of a database",
-    "postgresql://me:secretword@127.0.0.1:port/x": "cannot be used now",
+    "postgresql://me:secretword@127.0.0.1:port/x": "DATABASE_URL is no address of a database",
+    "postgresql://me:pass@secretword@127.0.0.1:1/x": "with %40 for an @ and %2F for a / in the",
+    "postgresql://me:1/secretword@127.0.0.1:1/x": "with %40 for an @ and %2F for a / in the",
+    "postgresql://me:secretword": "DATABASE_URL is no address of a database",
 }
 
 
