@@ -129,7 +129,7 @@ stats: $(READY) # print how large the project is, and how its modules import and
 	@$(if $(IN),,$(IN_ENGINE) -m benchmarks.trace)
 
 lock: $(READY) # renew requirements.lock from pyproject.toml
-	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --upgrade \
+	$(BIN)/uv pip compile --no-python-downloads --universal --python-version 3.11 --generate-hashes --upgrade \
 	  --no-emit-index-url --no-header --all-extras \
 	  --group test --group check --group install \
 	  pyproject.toml --no-emit-package modeshift --output-file requirements.lock

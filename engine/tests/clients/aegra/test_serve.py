@@ -1,5 +1,6 @@
 """``make serve`` says what it lacks."""
 
+import sysconfig
 from pathlib import Path
 
 import httpx
@@ -11,9 +12,11 @@ from tests.harness import prefork
 from tests.harness.aegra import serving
 from tests.harness.place import environment
 from tests.harness.postgres import Postgres, find_postgres, run_postgres
+from tests.harness.programs import run
 from tests.harness.root import ROOT
 from tests.harness.server import free_port
 
+UV = Path(sysconfig.get_path("scripts"), "uv")
 URL = "postgresql://nobody:secret@127.0.0.1:9/nothing"
 
 
@@ -44,6 +47,39 @@ def test_what_could_start_wants_aegra(postgres: Postgres, tmp_path: Path) -> Non
     assert prefork.run("modeshift", "serve", env=only_check, cwd=ROOT).returncode == 0
     done = prefork.run("modeshift", "serve", env=env, cwd=ROOT)
     assert "Aegra is not installed here: run make serve, which makes .venv-serve" in done.stderr
+
+
+def write_program(file: Path, text: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+    return file
+
+
+@pytest.mark.parametrize("given", ["", "bin/python3.12"])
+def test_without_a_python_that_is_new_enough_make_says_what_to_do(
+    tmp_path: Path, given: str
+) -> None:
+    """uv would download one, unasked."""
+    write_program(tmp_path / "bin/python3.12", "exit 127")  # as pyenv's are
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / ".venv/bin/uv").symlink_to(UV)
+    places = {"HOME": str(tmp_path), "PATH": str(tmp_path / "bin"), "UV_CACHE_DIR": str(tmp_path)}
+    done = run("/bin/sh", ROOT / ".ci/serve", cwd=tmp_path, env={**places, "PYTHON": given})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"Aegra needs Python 3.12 or newer, and {given or 'python3.12'} is missing, older, or does "
+        "not run; install it, or set PYTHON=/path/to/python3.12\n"
+    )
+
+
+def test_make_finds_a_python_of_pyenvs(tmp_path: Path) -> None:
+    write_program(tmp_path / "bin/python3.12", "exit 127")
+    python = write_program(tmp_path / ".pyenv/versions/3.12.1/bin/python", "exit 0")
+    write_program(tmp_path / ".venv/bin/uv", 'echo "$@"')
+    places = {"HOME": str(tmp_path), "PATH": str(tmp_path / "bin")}
+    done = run("/bin/sh", ROOT / ".ci/serve", cwd=tmp_path, env=places)
+    assert f"venv --quiet --clear --no-python-downloads --python {python} " in done.stdout
 
 
 ROUTES = {
