@@ -13,16 +13,21 @@ from uuid import uuid4
 
 from aegra_api.core.database import db_manager
 from aegra_api.core.migrations import run_migrations
+from aegra_api.core.orm import Run, get_session_maker
+from aegra_api.models.run_job import RunJob
+from aegra_api.services.executor import executor
 from aegra_api.services.langgraph_service import get_langgraph_service
 
 from modeshift.modes.errors import InvalidInputError, StorageError
-from modeshift.server.checkpointer import database
+from modeshift.server.checkpointer import CLONE, database
 from modeshift.storage.database import Database
 from modeshift.storage.postgres_threads import migrating
 from modeshift.storage.threads import list_questions, prepare
 
 SECONDS = 15
 """How long a claim holds that nobody renews, by the clock of Postgres."""
+CLAIM = "__modeshift_claim"
+"""In a run's ``configurable``: the request that has claimed the thread for it."""
 _NOW = "extract(epoch FROM clock_timestamp())"
 _STEPS = (
     "CREATE TABLE thread_claims (thread_id TEXT PRIMARY KEY, holder TEXT NOT NULL, "
@@ -49,6 +54,15 @@ _RENEW = f"""
     UPDATE thread_claims SET expires = {_NOW} + {SECONDS} WHERE holder = ANY(?)
     RETURNING holder, is_cancelled
 """  # noqa: S608
+_FIND_MESSAGE = f"""
+    SELECT run_id FROM runs WHERE thread_id = ? AND status IN ('pending', 'running')
+    AND jsonb_typeof(input) = 'object' AND starts_with(config -> 'configurable' ->> '{CLAIM}', ?)
+    AND run_id NOT IN (
+        SELECT metadata ->> 'run_id' FROM checkpoints
+        WHERE thread_id = runs.thread_id AND metadata ->> 'run_id' IS NOT NULL)
+    ORDER BY created_at LIMIT 1
+"""  # noqa: S608
+"""Of this clone: another one may have other modes, and another workspace."""
 _END_RUNS = """
     UPDATE runs SET status = 'interrupted' WHERE thread_id = ? AND status IN ('pending', 'running')
 """
@@ -57,6 +71,11 @@ _END_THREAD = """
     WHERE thread_id = ? AND status = ANY(?)
 """
 BUSY = "thread {} has a run: wait until it has ended, or cancel it"
+
+
+def make_holder() -> str:
+    """A request's name, by which a process knows those of its own clone."""
+    return f"{CLONE['clone']}:{uuid4().hex}"
 
 
 class Claims:
@@ -95,13 +114,28 @@ class Claims:
     async def settle_what_is_left(self) -> None:
         """Settle the threads whose run's process is gone, or was stopped for too long.
 
-        Such a process that goes on finds its claim gone, and ends the run.
+        Such a process that goes on finds its claim gone, and ends the run. A message with which it
+        had not begun is taken again.
         """
         for (thread,) in await self._database.execute(_FIND_LEFT):
-            holder = uuid4().hex
-            if await self.take(thread, holder):
+            holder = make_holder()
+            if await self.take(thread, holder) and not await self._begin_again(thread, holder):
                 await self.settle(thread)
                 await self.drop(thread, holder)
+
+    async def _begin_again(self, thread: str, holder: str) -> bool:
+        rows = await self._database.execute(_FIND_MESSAGE, thread, CLONE["clone"])
+        if not rows:
+            return False
+        async with get_session_maker()() as session:
+            run = await session.get_one(Run, rows[0][0])
+        try:
+            job = RunJob.from_run_orm(run)
+        except (ValueError, LookupError):  # another version of Aegra has written it
+            return False
+        job.execution.config["configurable"][CLAIM] = holder
+        await executor.submit(job)
+        return True
 
     async def begin_run(self, thread: str, run: str, request: str | None) -> None:
         """Claim the thread for the present task, a run's, until it ends.

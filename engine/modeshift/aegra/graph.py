@@ -7,8 +7,7 @@ from typing import Any
 
 from langgraph_sdk.runtime import ServerRuntime
 
-from modeshift.aegra.claims import get_claims
-from modeshift.aegra.run_claims import CLAIM
+from modeshift.aegra.claims import CLAIM, get_claims
 from modeshift.graph.configuration.loading import get_served
 from modeshift.graph.configuration.workspaces import ANYBODY
 from modeshift.graph.entry.compiled import Agent

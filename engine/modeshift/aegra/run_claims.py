@@ -10,7 +10,6 @@ import re
 import time
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 from aegra_api.core.active_runs import active_runs
 from starlette.datastructures import Headers
@@ -18,15 +17,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from modeshift.aegra.claims import BUSY, Claims
+from modeshift.aegra.claims import BUSY, CLAIM, Claims, make_holder
 from modeshift.server.answers import make_receive, set_length
 from modeshift.server.checkpointer import database
 from modeshift.server.gate import refuse
 from modeshift.server.thread_modes import call_server
 from modeshift.storage.threads import open_saver
 
-CLAIM = "__modeshift_claim"
-"""In a run's ``configurable``: the request that has claimed the thread for it."""
 _STARTS = re.compile(r"POST /threads/([^/]+)/runs(?:/stream|/wait)?")
 _CHANGES = re.compile(r"(?:POST(?=.*/state)|DELETE) /threads/([^/]+)(?:/state)?")
 _CANCELS = re.compile(r"POST /threads/([^/]+)/runs/([^/]+)/cancel")
@@ -84,7 +81,7 @@ class RunClaims:
         if not shown.is_success:  # there is none, or it is another's: Aegra says so
             await self.app(scope, receive, send)
             return
-        holder, goes_on = uuid4().hex, False
+        holder, goes_on = make_holder(), False
         if not await self._take(thread, holder, request):
             await refuse(scope, receive, send, BUSY.format(thread), status=409)
             return
