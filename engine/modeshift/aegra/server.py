@@ -1,5 +1,12 @@
 """``app``: Aegra behind the dev server's gate; what ``make serve`` runs in each process."""
 
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
 from aegra_api.core.auth_middleware import get_auth_instance
 from aegra_api.main import app
 from starlette.requests import Request
@@ -11,14 +18,48 @@ from modeshift.aegra.refusals import Refusals
 from modeshift.aegra.run_claims import RunClaims
 from modeshift.aegra.shared_answers import BindSharedAnswers
 from modeshift.graph.configuration.settings import load_settings
-from modeshift.modes.errors import ConfigurationError
+from modeshift.modes.errors import ConfigurationError, StorageError
 from modeshift.server.app import Page
+from modeshift.server.checkpointer import database
 from modeshift.server.gate import Gate
 from modeshift.server.operations import Operations
 from modeshift.server.thread_ids import OneSpelling
 
 if get_auth_instance() is not auth:  # Aegra goes on without, and everybody is the same user
     raise ConfigurationError("Aegra has not taken modeshift.aegra.auth: nothing is served")
+
+
+_log = logging.getLogger("modeshift")
+_lifespan = app.router.lifespan_context
+
+
+@asynccontextmanager
+async def _serve(app: Any) -> AsyncIterator[None]:
+    """Aegra's start, once there is a database: where it fails, the other processes end, too."""
+    await _wait_for_database()
+    async with _lifespan(app):
+        yield
+
+
+async def _wait_for_database() -> None:
+    try:
+        await database.check()
+        return
+    except StorageError as error:
+        _log.warning("waits for the database: %s", error)
+    # Whoever ends the process need not wait with it: there is nothing to end first.
+    ends = (signal.SIGTERM, signal.SIGINT)
+    handlers = [(number, signal.signal(number, signal.SIG_DFL)) for number in ends]
+    while True:
+        await asyncio.sleep(1)
+        with suppress(StorageError):
+            await database.check()
+            break
+    for number, handler in handlers:
+        signal.signal(number, handler)
+
+
+app.router.lifespan_context = _serve
 
 
 async def _say_ok(_: Request) -> JSONResponse:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import psycopg
 import pytest
 from httpx import HTTPStatusError
@@ -21,7 +22,7 @@ from langgraph_sdk.errors import APIStatusError
 from tests.clients.conftest import client, http
 from tests.harness.aegra import PYTHON, AegraServer, serving
 from tests.harness.conversation import APPROVE, SECONDS, until
-from tests.harness.postgres import Postgres
+from tests.harness.postgres import Postgres, find_postgres, run_postgres
 from tests.harness.server import Thread
 
 pytestmark = pytest.mark.slow
@@ -117,7 +118,6 @@ def holding(database: str) -> Iterator[Callable[[], bool]]:
     with psycopg.connect(database) as holder, psycopg.connect(database, autocommit=True) as looker:
         holder.execute("LOCK TABLE holders IN ACCESS EXCLUSIVE MODE")
         yield lambda: looker.execute(WAITING).fetchone() is not None
-        holder.rollback()
 
 
 def expire_claims(database: str) -> None:
@@ -195,6 +195,46 @@ async def test_what_a_killed_process_was_doing_is_not_done_again(
     await here.say("list")
     assert (server.workspace / "killed.log").read_text() == "x\n"
     assert "it may have taken effect" in str(await here.values())
+
+
+@pytest.mark.usefixtures("is_there", "postgres")
+async def test_processes_killed_while_the_database_is_away_are_replaced_when_it_is_back(
+    tmp_path: Path,
+) -> None:
+    """A message with which none of them had begun is answered; and one that waits can be ended."""
+    programs = find_postgres()
+    assert programs is not None
+    with (
+        run_postgres(programs) as postgres,
+        serving(tmp_path, postgres.make_database(), workers=2) as server,
+    ):
+        async with server.client as client:
+            thread = await Thread.new(client)
+            await thread.say("hello")
+            with holding(server.database) as is_held:
+                given: Any = {"messages": [{"role": "user", "content": "list"}]}
+                await client.runs.create(thread.id, "agent", input=given)
+                await until(is_held)
+                for process in find_workers(server):
+                    process.kill()
+            postgres.stop()
+            await until(lambda: server.log.read_text().count("waits for the database") == 2)
+            waiting, _ = find_workers(server)
+            waiting.terminate()
+            waiting.wait(SECONDS)
+            postgres.start()
+            expire_claims(server.database)
+            run, *_ = await client.runs.list(thread.id)
+            await client.runs.join(thread.id, run["run_id"])
+            types = [message["type"] for message in (await thread.values())["messages"]]
+            assert types == ["human", "ai", "human", "ai", "tool", "ai"]
+
+
+def find_workers(server: AegraServer) -> list[psutil.Process]:
+    """They alone: not the process that starts others in their place."""
+    assert server.process is not None
+    started = psutil.Process(server.process.pid).children()
+    return [process for process in started if "spawn_main" in " ".join(process.cmdline())]
 
 
 def test_processes_that_start_together_make_the_tables_once(
