@@ -25,6 +25,7 @@ from modeshift.server.gate import Gate
 from modeshift.server.operations import Operations
 from modeshift.server.thread_ids import OneSpelling
 
+__all__ = ["app"]
 if get_auth_instance() is not auth:  # Aegra goes on without, and everybody is the same user
     raise ConfigurationError("Aegra has not taken modeshift.aegra.auth: nothing is served")
 

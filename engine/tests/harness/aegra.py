@@ -11,7 +11,7 @@ from tests.harness.server import Server
 
 PYTHON = ROOT / ".venv-serve/bin/python"
 IS_THERE = (PYTHON.parent.parent / ".ready").exists()
-WHY_NOT = "there is no .venv-serve (make serve makes it, with Python 3.12)"
+WHY_NOT = "there is no .venv-serve for Aegra (make .venv-serve/.ready makes it, with Python 3.12)"
 
 
 class AegraServer(Server):

@@ -1,6 +1,7 @@
 """Fixtures and hooks, for the engine's tests and for the owner's."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from tests.harness.cassette_format import configure
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.modes import MODES, is_owners
 from tests.harness.place import UserFolders
-from tests.harness.postgres import Postgres, find_postgres, run_postgres
+from tests.harness.postgres import WHY_NOT, Postgres, find_postgres, run_postgres
 from tests.harness.recording import (
     KEYS,
     PASSED,
@@ -85,6 +86,16 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     if not config.getoption("--real"):
         os.environ["PYTHONPATH"] = FENCE
         prefork.fork_workers()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """At the very end: how many tests were skipped, and for want of what."""
+    yield
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"{count} skipped: {reason}", yellow=True)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -170,6 +181,6 @@ def postgres() -> Iterator[Postgres]:
     """A server; each test makes databases of its own in it."""
     programs = find_postgres()
     if programs is None:
-        pytest.skip("Postgres is not installed (apt install postgresql)")
+        pytest.skip(WHY_NOT)
     with run_postgres(programs) as server:
         yield server

@@ -14,6 +14,7 @@ import psycopg
 from tests.harness.server import free_port
 
 USER = "postgres"
+WHY_NOT = "Postgres is not installed (apt install postgresql)"
 
 
 def find_postgres() -> Path | None:

@@ -48,6 +48,30 @@ def test_nobody_is_reached():
 """
 
 
+SKIPPING = """
+import pytest
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_of_three(number):
+    pytest.skip("no such program here")
+
+
+@pytest.mark.skipif(True, reason="another system")
+def test_of_one(): ...
+"""
+
+
+@pytest.mark.slow
+def test_what_was_skipped_is_counted_at_the_end(tmp_path: Path) -> None:
+    """By what is missing."""
+    (tmp_path / "test_skipping.py").write_text(SKIPPING)
+    done = run(sys.executable, "-m", "pytest", "-c", "pyproject.toml", tmp_path)
+    *_, first, second, last = done.stdout.splitlines()
+    assert (first, second) == ("3 skipped: no such program here", "1 skipped: another system")
+    assert " 4 skipped " in last
+
+
 @pytest.mark.slow
 def test_a_cassette_or_snapshot_that_does_not_fit_is_named(tmp_path: Path) -> None:
     for name in LINKED:

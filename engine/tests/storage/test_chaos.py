@@ -9,7 +9,7 @@ import pytest
 
 from tests.chaos.__main__ import FAULTS
 from tests.harness.modes import MODES
-from tests.harness.postgres import find_postgres
+from tests.harness.postgres import WHY_NOT, find_postgres
 from tests.harness.root import ROOT
 
 
@@ -32,7 +32,7 @@ def run_chaos(*options: str) -> tuple[int, dict[str, int], str]:
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
 def test_nothing_is_lost_or_done_twice(database: str) -> None:
     if database == "postgres" and find_postgres() is None:
-        pytest.skip("Postgres is not installed (apt install postgresql)")
+        pytest.skip(WHY_NOT)
     stops = {"postgres": "1"}.get(database, "0")
     options = ("--database", database, "--kills", "5", "--resumes", "4", "--stops", stops)
     code, counted, printed = run_chaos(*options)

@@ -11,7 +11,7 @@ from modeshift.storage.postgres import MAX_CONNECTIONS
 from tests.harness import prefork
 from tests.harness.aegra import serving
 from tests.harness.place import environment
-from tests.harness.postgres import Postgres, find_postgres, run_postgres
+from tests.harness.postgres import WHY_NOT, Postgres, find_postgres, run_postgres
 from tests.harness.programs import run
 from tests.harness.root import ROOT
 from tests.harness.server import free_port
@@ -100,7 +100,7 @@ def test_without_its_database_each_route_says_so(is_there: None, tmp_path: Path)
     """And works again with it; on one connection."""
     programs = find_postgres()
     if programs is None:
-        pytest.skip("Postgres is not installed (apt install postgresql)")
+        pytest.skip(WHY_NOT)
     with run_postgres(programs) as postgres:
         url = postgres.make_database()
         with (

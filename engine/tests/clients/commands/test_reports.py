@@ -19,7 +19,6 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from modeshift.__main__ import COMMANDS
 from modeshift.testing.snapshots import Snapshot
-from modeshift.tools.processes.sandboxes import NoSandbox, find_sandbox
 from tests.clients.commands.conftest import Run, Shown
 from tests.harness import prefork
 from tests.harness.clone import git
@@ -27,6 +26,7 @@ from tests.harness.conversation import SECONDS, Conversation, make_agent
 from tests.harness.place import UserFolders, modes_file
 from tests.harness.root import ROOT
 from tests.harness.scripted import ScriptedModel
+from tests.tools.sandbox.commands import needs_sandbox
 
 PERMISSIONS = "    permissions:\n      execute_command: {'make *': allow, 'rm *': deny}\n"
 
@@ -184,7 +184,7 @@ def test_doctor_finds_repositories_that_are_not_their_own(run: Run, place: UserF
         assert git(folder, "status", "--short").stdout == ""
 
 
-@pytest.mark.skipif(isinstance(find_sandbox(), NoSandbox), reason="no bubblewrap to mount with")
+@needs_sandbox
 @pytest.mark.parametrize(
     ("command", "texts"),
     [

@@ -9,9 +9,9 @@ import pytest
 from httpx import HTTPStatusError
 from langgraph_sdk.client import LangGraphClient
 
-from modeshift.tools.processes.sandboxes import NoSandbox, find_sandbox
 from tests.harness.conversation import APPROVE, SECONDS, until
 from tests.harness.server import Server, Thread
+from tests.tools.sandbox.commands import needs_sandbox
 
 MODES = """
 customModes:
@@ -24,8 +24,6 @@ customModes:
     roleDefinition: You write documents.
     groups: [read, [edit, {fileRegex: '\\.md$'}], command]
 """
-FOUND = find_sandbox()
-needs_sandbox = pytest.mark.skipif(isinstance(FOUND, NoSandbox), reason=str(FOUND))
 
 
 @pytest.fixture(scope="module")

@@ -11,15 +11,13 @@ import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
 
-from modeshift.tools.processes.sandboxes import NoSandbox, find_sandbox
 from tests.harness.clone import git
 from tests.harness.root import ROOT
 from tests.harness.server import Server, Thread
+from tests.tools.sandbox.commands import needs_sandbox
 
 TOKENS = {"alice": "alice-0123456789abc", "bob": "bob-0123456789abcdef"}
 SOURCES = ("app", "docs", "shared")
-FOUND = find_sandbox()
-needs_sandbox = pytest.mark.skipif(isinstance(FOUND, NoSandbox), reason=str(FOUND))
 
 
 @pytest.fixture(scope="module")

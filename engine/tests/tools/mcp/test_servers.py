@@ -34,6 +34,7 @@ from tests.harness import prefork
 from tests.harness.conversation import until
 from tests.harness.sleepers import new_mark
 from tests.tools.mcp.servers import ANSWER, RAW, managed, raw, start, toy
+from tests.tools.sandbox.commands import PROBLEM
 
 
 async def call(server: ManagedServer, **args: object) -> str:
@@ -97,7 +98,7 @@ async def test_a_server_gets_only_what_its_entry_names(
 
 async def test_what_the_sandbox_of_a_server_allows(workspace: Path) -> None:
     if (sandbox := choose_sandbox()) is None:
-        pytest.skip("there is no sandbox here")
+        pytest.skip(PROBLEM)
     more = {"network": True, "writes": True}
     servers_given = (raw("environment", name="less"), raw("environment", name="more", **more))
     async with managed(workspace, *servers_given, sandbox=sandbox) as servers:
@@ -115,7 +116,7 @@ async def test_what_the_sandbox_of_a_server_allows(workspace: Path) -> None:
 async def test_what_an_entry_needs_below_a_hidden_folder_is_shown(workspace: Path) -> None:
     """Its environment, its script, its folder: read-only, and nothing beside them."""
     if choose_sandbox() is None:
-        pytest.skip("there is no sandbox here")
+        pytest.skip(PROBLEM)
     with TemporaryDirectory(dir="/tmp") as name:
         place = Path(name)
         python, script, data = place / "env/bin/python", place / "server/raw.py", place / "data"
