@@ -22,6 +22,8 @@ NO_TEST_FILES = (".pytest_cache",)
 another source than it says, and commands write none."""
 CHANGED = "tests_changed"
 PLAN = "plan_written"
+NO_FILES = "no files"
+"""The digest where the owner names none."""
 UNKNOWN = "?"
 """Before a fact's name: its function raised, and no call since has decided what it is."""
 _logged = set[str]()
@@ -125,6 +127,8 @@ async def digest_tests(deps: AgentDeps) -> str:
     tests = deps.tests
     if tests is None:
         raise ValueError("no test files are named")
+    if not tests.files:
+        return NO_FILES
     return await asyncio.to_thread(_digest, deps.toolbox.workspace.root, tests.files)
 
 

@@ -2,11 +2,13 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.phases import Phase
-from modeshift.proof.moves import MANY, POLICIES, Move, Moves
+from modeshift.proof.decisions import POLICIES
+from modeshift.proof.moves import MANY, Move, Moves
 from modeshift.proof.nodes import Nodes
 from modeshift.proof.places import Frame, Place, Task, describe_start, drop_parents
 from modeshift.proof.seats import Seats
@@ -28,7 +30,9 @@ class Exploration:
     def __init__(
         self, deps: AgentDeps, facts: frozenset[str] = frozenset(), *, is_exact: bool = False
     ) -> None:
-        self.deps = deps
+        # Whether the test files have changed is what the place says.
+        tests = deps.tests and deps.tests.model_copy(update={"files": ()})
+        self.deps = deps = replace(deps, tests=tests)
         self.seats = Seats(deps, facts)
         self._is_exact = is_exact
         self._is_many = len(deps.catalog) > MANY and not is_exact
@@ -125,7 +129,7 @@ class Exploration:
         if self._is_exact or to.task is None or len(to.parents) <= len(place.parents):
             return
         frame = self.forget(to.parents[-1])
-        for then in ((), *self._moves.list_following(place)[:1]):
+        for then in ((), tuple(self.seats.tasks(place)[:1])):
             self._call(to.task, frame._replace(then=then))
 
     def forget(self, frame: Frame) -> Frame:

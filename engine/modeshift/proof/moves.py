@@ -4,23 +4,26 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any, NamedTuple, cast
 
-from modeshift.graph.approvals.ways import choose_way, find_switch_problem
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import PLAN, enter_mode
-from modeshift.graph.state import Switch
-from modeshift.graph.think import find_approved_switch
 from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import ModeshiftError
 from modeshift.modes.machine import Configuration, IllegalEventError
 from modeshift.modes.phases import Event, Phase
-from modeshift.modes.policy import Approvals
+from modeshift.proof.decisions import POLICIES, Decided
 from modeshift.proof.nodes import Nodes, Outside
-from modeshift.proof.places import Pending, Place, build_state, read_facts
+from modeshift.proof.places import Place, Task, build_state, read_facts
 from modeshift.proof.seats import Seats
 
+_NODE_OF = {
+    Phase.IDLE: "intake",
+    Phase.REVIEWING: "review",
+    Phase.SWITCHING: "switch_mode",
+    Phase.RETURNING: "end_subtask",
+}
+"""The node that finds what the host has written into the state; in the others it is no matter."""
 MANY = 10
 """Modes. Where there are more, the host sets no limit on the way: see ``prove``."""
-POLICIES = tuple(policy.value for policy in Approvals)
 DONE, SAID = Outside(), Outside(is_said=True)
 
 
@@ -32,6 +35,9 @@ class Move(NamedTuple):
     sub-task; ``illegal``: it fails."""
     what: str
     to: Place
+    given: Place | None = None
+    """The place with what the host has set, or a person has decided: ``to`` is what the engine
+    makes of it."""
 
 
 class Moves:
@@ -42,10 +48,10 @@ class Moves:
         self._deps = deps
         self._seats = seats
         self._nodes = nodes
+        self._real = Nodes(deps, seats.facts, is_direct=True)
         self._is_exact = is_exact
         self._machine = deps.machine
         self._valid: dict[Any, bool] = {}
-        self._decided: dict[Any, list[tuple[Pending | None, bool, str]]] = {}
         self._limits = (None, *deps.catalog) if len(deps.catalog) <= MANY else ()
         self._by_phase: dict[str, Callable[[Place], Iterator[Move]]] = {
             Phase.IDLE: self._start,
@@ -100,80 +106,55 @@ class Moves:
         yield from self._leave_own(place)
 
     def _review(self, place: Place) -> Iterator[Move]:
-        key = place.mode, place.limit, place.depth, place.facts
-        if key not in self._decided:
-            wishes = [None, *self._list_approved(place)]
-            self._decided[key] = [
-                (switch, has_calls, _describe(switch, has_calls))
-                for switch, has_calls in product(wishes, (False, True))
-            ]
         answered = {place.facts, self._seats.answered(place)}
-        for switch, has_calls, what in self._decided[key]:
-            to = self._go(place, Seen(has_calls=has_calls, has_switch=switch is not None))
-            who = "edge" if switch is not None and switch.how == "by edge" else "person"
+        for decided in self._list_decided(place):
+            now = self._send(Configuration(place.mode, place.phase), decided.event)
+            given = place._replace(switch=decided.meant)
+            who = decided.meant.who if decided.meant else "person"
             for facts in answered:
-                yield Move(who, what, Place(*to[:4], switch, *to[5:7], facts))
+                to = Place(place.mode, now.phase, *place[2:4], decided.switch, *place[5:7], facts)
+                yield Move(who, decided.what, to, given)
 
-    def _list_approved(self, place: Place) -> Iterator[Pending]:
-        """What a person can approve; with a sub-task another one, in the exact exploration."""
-        wishes = self._seats.wishes(place)
-        tasks = [wish for wish in (*wishes.asked, *wishes.by_hand) if wish.is_task]
-        yield from wishes.by_edge
-        yield from wishes.by_hand
-        for wish, approvals in product(wishes.asked, (None, *POLICIES)):
-            yield wish._replace(approvals=approvals)
-        if self._is_exact:
-            asked = (
-                wish._replace(approvals=policy) for wish in tasks for policy in (None, *POLICIES)
-            )
-            yield from (wish._replace(then=(task,)) for wish, task in product(asked, tasks))
-
-    def list_following(self, place: Place) -> list[tuple[Pending, ...]]:
-        """What may follow a sub-task that is begun here; the other half of the same."""
-        return [(wish,) for wish in self._seats.wishes(place).asked if wish.is_task]
+    def _list_decided(self, place: Place) -> Iterator[Decided]:
+        """What can be decided; with a sub-task another one, in the exact exploration."""
+        yield from self._seats.decided(place)
+        tasks = self._seats.tasks(place) if self._is_exact else []
+        policies, events = (None, *POLICIES), (Event.SWITCH, Event.ACT)
+        for first, then, policy, event in product(tasks, tasks, policies, events):
+            switch = first._replace(approvals=policy, then=(then,))
+            yield Decided(f"a person approves {switch}, and {then}", event, switch, switch)
 
     def _act(self, place: Place) -> Iterator[Move]:
-        in_subtask, has_switch = place.task is not None, place.switch is not None
-        ends = [(True, False), (False, False), *([] if has_switch else [(False, True)])]
-        for (has_calls, is_done), facts in product(ends, self._seats.outcomes(place)):
-            to = self._go(
-                place,
-                Seen(has_calls, has_switch=has_switch, in_subtask=in_subtask, is_done=is_done),
-            )
+        ends = [(True, False), (False, False), *([] if place.switch else [(False, True)])]
+        for has_calls, is_done in ends:
+            to = self._nodes.run("act", place, Outside(has_calls=has_calls, is_done=is_done))
             what = "the model says that it is done" if is_done else "a call runs"
-            yield Move("model", what, to._replace(facts=facts))
+            for facts in self._seats.outcomes(place):
+                yield Move("model", what, to._replace(facts=facts))
 
     def _switch(self, place: Place) -> Iterator[Move]:
         assert place.switch is not None
-        target, is_task = place.switch.target, place.switch.is_task
-        if self._is_valid(place):
-            to = self._nodes.run("switch_mode", place)
-            way = choose_way(cast("Switch", {"task": is_task, "how": place.switch.how}))
-            values = self._seats.values(place)
-            self._check(place, Event.SWITCH_MODE, to, way, values)
-            verb = "the sub-task begins in" if is_task else "the mode is now"
-            who = "edge" if place.switch.how == "by edge" else "person"
-            yield Move(who, f"{verb} {target}", to)
+        target = place.switch.target
+        to = self._nodes.run("switch_mode", place)
+        if self._is_valid(place, to):
+            verb = "the sub-task begins in" if place.switch.is_task else "the mode is now"
+            yield Move(place.switch.who, f"{verb} {target}", to)
         else:
             to = self._nodes.run("switch_mode", place, Outside(is_void=True))
             yield Move("model", f"the switch to {target} is void", to)
 
-    def _is_valid(self, place: Place) -> bool:
-        """Whether the switch is applied, and not dropped; asked of the real modes."""
+    def _is_valid(self, place: Place, to: Place) -> bool:
+        """Whether the node leads there on the real modes, too, or drops the switch."""
         pending = place.switch
         key = place.mode, place.limit, place.facts, pending and (*pending[:2], pending.how)
         if key not in self._valid:
-            state = build_state(self._deps, place)
-            switch = find_approved_switch(self._deps, state)
-            values = self._seats.values(place)
-            self._valid[key] = switch is not None and not find_switch_problem(
-                self._deps, state, switch, values
-            )
+            real = self._real.run("switch_mode", place)
+            self._valid[key] = (real.mode, real.depth) == (to.mode, to.depth)
         return self._valid[key]
 
-    def _check(self, place: Place, event: Event, to: Place, *way: Any) -> None:
+    def _check(self, place: Place, event: Event, to: Place) -> None:
         """The chart of the real modes leads where the node does."""
-        chart = self._send(Configuration(place.mode, place.phase), event, to.mode, *way)
+        chart = self._send(Configuration(place.mode, place.phase), event, to.mode)
         if chart != (to.mode, to.phase):
             raise ModeshiftError(f"the chart leads to {chart}, and the node to {to.mode!r}")
 
@@ -182,17 +163,21 @@ class Moves:
             yield Move("model", "the history is summarized", self._go(place, Seen(is_turn=is_turn)))
 
     def _end(self, place: Place) -> Iterator[Move]:
-        for news in ((), ("mode",), ("approvals",)):
-            to = self._nodes.run("end_subtask", place, Outside(news=news))
+        task = place.task or Task(place.mode, place.approvals, 0)
+        # As if the sub-task had begun with something else: what the host has set stays.
+        begun = {"": task, "mode": task._replace(mode=""), "approvals": task._replace(approvals="")}
+        for name, began in begun.items():
+            to = self._nodes.run("end_subtask", place, Outside(name, getattr(place, name, None)))
+            given = place._replace(task=began)
             self._check(place, Event.NEXT if to.switch else Event.RETURNED, to)
-            what = "the sub-task ends" + (f"; the host has set the {news[0]} anew" if news else "")
-            yield Move("host" if news else "end", what, to)
+            what = "the sub-task ends" + (f"; the host has set the {name} anew" if name else "")
+            yield Move("host" if name else "end", what, to, given)
             grant = self._deps.catalog[to.mode].grant("edit")
             is_limited = grant is not None and grant.file_regex is not None
             if PLAN in self._seats.facts and is_limited and to.mode == place.parents[-1].mode:
                 # Whichever file it wrote, and whoever wrote it for the sub-task.
                 to = to._replace(facts=to.facts | {PLAN})
-                yield Move("host" if news else "end", f"{what}, and has written a plan", to)
+                yield Move("host" if name else "end", f"{what}, and has written a plan", to, given)
 
     def _leave_own(self, place: Place) -> Iterator[Move]:
         """The events of the clone's own; behind a node of its own, which may run a command."""
@@ -212,16 +197,21 @@ class Moves:
         is_free = self._is_exact or place.limit is None  # else the way to another is by none
         limits = [limit for limit in (self._limits if is_free else (None,)) if limit != place.limit]
         for limit in limits:
-            yield Move("host", f"the host sets the limit {limit}", place._replace(limit=limit))
+            given = place._replace(limit=limit)
+            yield Move("host", f"the host sets the limit {limit}", given, given)
+            if limit == limits[0] and place.limit is None:
+                to = self._nodes.run("intake", place, Outside("limit", limit))
+                yield Move("host", f"the host sets the limit {limit} during the run", to, given)
         for policy in policies:
-            what, to = f"the host sets approvals {policy}", place._replace(approvals=policy)
-            yield Move("host", what, to)
-            is_kept = place.phase in (Phase.REVIEWING, Phase.ACTING, Phase.SWITCHING)
-            if is_kept or self._is_exact:
-                to = self._nodes.run("intake", to, Outside(news=("approvals",)))
-                yield Move("host", f"{what} during the run", to)
+            what, given = f"the host sets approvals {policy}", place._replace(approvals=policy)
+            yield Move("host", what, given, given)
+            to = self._nodes.run("intake", place, Outside("approvals", policy))
+            # What a person chose with the switch was said before.
+            switch = place.switch and place.switch._replace(approvals=None)
+            yield Move("host", f"{what} during the run", to, given._replace(switch=switch))
         # Elsewhere it leads to where the mode's own turn leads, too.
-        for slug in others if self._is_exact or place.phase == Phase.IDLE else ():
+        is_own = place.phase in (Phase.IDLE, Phase.REVIEWING, Phase.SWITCHING)
+        for slug in others if self._is_exact or is_own else ():
             yield from self._set_mode(place, slug)
         if self._is_exact or place.phase in (Phase.IDLE, Phase.THINKING):
             yield from self._interrupt(place, others)
@@ -231,31 +221,23 @@ class Moves:
 
     def _set_mode(self, place: Place, slug: str) -> Iterator[Move]:
         """The host writes the mode into the state, and the run goes on where it was."""
-        # Every node but ``act`` enters it first; what holds of the old one decides nothing there.
-        entered = read_facts(enter_mode(build_state(self._deps, place))) & self._seats.facts
-        what, to = f"the host sets the mode {slug}", place._replace(mode=slug, facts=entered)
-        outside = Outside(before=place.mode)
-        if place.phase == Phase.REVIEWING:
-            to = self._go(to, Seen())
-        elif place.phase == Phase.SWITCHING:
-            to = self._nodes.run("switch_mode", to, outside)
-        elif place.phase == Phase.RETURNING:
-            if not self._is_exact:  # as where the host has set a mode before
-                return
-            to = self._nodes.run("end_subtask", to, outside)
-        elif place.phase == Phase.IDLE:
-            to = self._nodes.run("intake", to, outside)
-        elif place.phase == Phase.ACTING:  # behind the calls the switch is void
-            to = to._replace(switch=None)
-        yield Move("host", what, to)
+        given, node = place._replace(mode=slug), _NODE_OF.get(cast("Phase", place.phase))
+        if node is not None:
+            to = self._nodes.run(node, given, Outside(before=place.mode))
+        else:  # the next node but ``act`` enters it; behind the calls the switch is void
+            entered = read_facts(enter_mode(build_state(self._deps, place))) & self._seats.facts
+            to = given._replace(facts=entered, switch=None)
+        yield Move("host", f"the host sets the mode {slug}", to, given)
 
     def _interrupt(self, place: Place, others: list[str]) -> Iterator[Move]:
         """What ``intake`` takes in; it leads to the same place from every phase of a turn."""
         intake = self._nodes.run
         for slug in others:
-            outside = Outside(news=("mode",), before=place.mode)
-            to = intake("intake", place._replace(mode=slug), outside)
-            yield Move("host", f"the host sets the mode {slug}", to)
+            to, given = (
+                intake("intake", place, Outside("mode", slug)),
+                place._replace(mode=slug),
+            )
+            yield Move("host", f"the host sets the mode {slug}", to, given)
         summary = intake("intake", place, Outside(wants_summary=True))
         yield Move("host", "the host wants a summary", summary)
         if place.task is not None:
@@ -272,14 +254,3 @@ def _guard(place: Place, moves: Iterator[Move]) -> Iterator[Move]:
 
 def _nothing(_: Place) -> Iterator[Move]:
     return iter(())
-
-
-def _describe(switch: Pending | None, has_calls: bool) -> str:
-    if switch is None:
-        return "a person approves a call" if has_calls else "a person says no"
-    what = f"a sub-task in {switch.target}" if switch.is_task else f"the switch to {switch.target}"
-    policy = f", with approvals {switch.approvals}" if switch.approvals else ""
-    then = f", and then in {switch.then[0].target}" if switch.then else ""
-    who = {"by edge": "nobody is asked about", "by hand": "a person chooses"}
-    verb = who.get(switch.how, "a person approves")
-    return f"{verb} {what}{policy}{then}" + (" behind a call" if has_calls else "")

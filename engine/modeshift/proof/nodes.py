@@ -11,8 +11,9 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, GetOp, Item, Op, Result
 from typing_extensions import override
 
+from modeshift.graph.act import move_on
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.state import Update
+from modeshift.graph.state import ActTask, Update
 from modeshift.graph.step import Step
 from modeshift.graph.threads import StartedCalls
 from modeshift.modes.catalog import Catalog
@@ -28,6 +29,12 @@ async def _intake(step: Step) -> Update:
     return step.keep_waiting() if step.is_waiting else step.begin_turn()
 
 
+async def _review(step: Step) -> Update:
+    """Of a place the question is not known: the mode of the calls has changed."""
+    await step.open_question()
+    return step.withdraw_question()
+
+
 async def _switch_mode(step: Step) -> Update:
     switch = step.approved_switch()
     if switch is None:
@@ -41,6 +48,7 @@ async def _end_subtask(step: Step) -> Update:
 
 _NODES: Mapping[str, Callable[[Step], Awaitable[Any]]] = {
     "intake": _intake,
+    "review": _review,
     "switch_mode": _switch_mode,
     "end_subtask": _end_subtask,
 }
@@ -49,8 +57,9 @@ _NODES: Mapping[str, Callable[[Step], Awaitable[Any]]] = {
 class Outside(NamedTuple):
     """What happens to a thread from outside, at the node that runs."""
 
-    news: tuple[str, ...] = ()
-    """Settings that the host has made: ``mode``, ``approvals``; they are as in the place."""
+    news: str = ""
+    """Which setting the host has made that the thread does not have yet, if any."""
+    value: str | None = None
     before: str | None = None
     """The mode that the thread was in before the host wrote another one into its state."""
     is_said: bool = False
@@ -60,6 +69,10 @@ class Outside(NamedTuple):
     is_void: bool = False
     """Whether the approved switch is not as it was approved, or beyond the limit."""
     wants_summary: bool = False
+    has_calls: bool = False
+    """Of ``act``: whether calls are left."""
+    is_done: bool = False
+    """Of ``act``: whether the model has said that it is done."""
 
 
 class _Host(BaseStore):
@@ -102,7 +115,7 @@ class Nodes:
         ]
         self._slugs = [*deps.catalog]
         catalog = deps.catalog if is_direct else Catalog(modes, deps.catalog.default)
-        self._deps = replace(deps, catalog=catalog, started_calls=StartedCalls(), tests=None)
+        self._deps = replace(deps, catalog=catalog, started_calls=StartedCalls())
         self._known: dict[tuple[str, Place, Outside], Place] = {}
         self._renamed: dict[tuple[str, Place, Outside], Place] = {}
 
@@ -111,17 +124,22 @@ class Nodes:
         if self._is_direct:
             return self._run(node, place, outside)
         # No more than whether there is a limit is seen.
+        limit = place.limit
+        if outside.news == "limit":
+            limit, outside = outside.value, outside._replace(value=_LIMIT)
         key = node, place if place.limit is None else _set_limit(place, _LIMIT), outside
         if key not in self._known:
             self._known[key] = self._run_renamed(*key)
         to = self._known[key]
-        return to if to.limit is None else _set_limit(to, place.limit)
+        return to if to.limit is None else _set_limit(to, limit)
 
     def _run_renamed(self, node: str, place: Place, outside: Outside) -> Place:
         names = _Names(self._slugs)
         renamed = _rename(place, names)
         if outside.before is not None:
             outside = outside._replace(before=names[outside.before])
+        if outside.news == "mode":
+            outside = outside._replace(value=names[str(outside.value)])
         key = node, renamed, outside
         if key not in self._renamed:
             self._renamed[key] = self._run(*key)
@@ -136,12 +154,17 @@ class Nodes:
         if outside.is_void:
             state["switch"]["digest"] = ""
         state |= {"end_subtask": outside.is_stopped, "compact": outside.wants_summary}
-        self._host.news = {name: state[name] for name in outside.news}
+        self._host.news = {outside.news: outside.value}
+        if node == "act":
+            plan = [[None]] if outside.has_calls else []
+            task = cast("ActTask", {**state, "plan": plan, "is_last": True})
+            moved = drive(move_on(self._deps, task, {}, "", self._host, is_done=outside.is_done))
+            return read_place(merge(state, moved.update), self._facts)
         step = Step(self._deps, node, state, _CONFIG, Runtime(store=self._host))
-        return read_place(merge(state, _drive(step.run(_NODES[node]))), self._facts)
+        return read_place(merge(state, drive(step.run(_NODES[node]))), self._facts)
 
 
-def _drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
+def drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """What a coroutine returns that waits for nothing."""
     try:
         coroutine.send(None)

@@ -8,6 +8,7 @@ from langchain_core.messages.tool import ToolCall, tool_call
 from langgraph.types import Overwrite
 
 from modeshift.graph.deps import AgentDeps
+from modeshift.graph.facts import CHANGED, NO_FILES
 from modeshift.graph.state import Facts, NewTask, Parent, State, Subtask, Switch
 from modeshift.modes.facts import Scope
 from modeshift.modes.phases import Phase
@@ -25,6 +26,17 @@ class Pending(NamedTuple):
     """The other sub-tasks of the message."""
     how: str = ""
     """As in ``Switch``: whether it goes by an edge that asks nobody, or by hand."""
+
+    def __str__(self) -> str:
+        """In words."""
+        what = f"{'a sub-task in' if self.is_task else 'the switch to'} {self.target}"
+        policy = f", with approvals {self.approvals}" if self.approvals else ""
+        return f"{what}{policy}{' ' * bool(self.how)}{self.how}"
+
+    @property
+    def who(self) -> str:
+        """Who has allowed it, as in ``Move``."""
+        return "edge" if self.how == "by edge" else "person"
 
 
 class Task(NamedTuple):
@@ -84,7 +96,7 @@ def _read_place(state: Mapping[str, Any]) -> Place:
         state["phase"],
         state.get("limit"),
         state["approvals"],
-        _read_switch(state.get("switch")),
+        read_switch(state.get("switch")),
         _read_task(state.get("subtask")),
         tuple(map(_read_parent, state.get("parents", ()))),
         read_facts(state.get("facts", {})),
@@ -96,10 +108,11 @@ def read_facts(facts: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(name for scope in SCOPES for name in facts.get(scope, ()))
 
 
-def _read_switch(switch: Switch | None) -> Pending | None:
+def read_switch(switch: Switch | None) -> Pending | None:
+    """An approved switch, as the state has it."""
     if switch is None:
         return None
-    then = tuple(filter(None, map(_read_switch, switch.get("then", ()))))
+    then = tuple(filter(None, map(read_switch, switch.get("then", ()))))
     slug, how = switch["mode_slug"], switch.get("how", "")
     return Pending(slug, bool(switch.get("task")), switch["approvals"], then, how)
 
@@ -109,7 +122,7 @@ def _read_task(subtask: Subtask | None) -> Task | None:
 
 
 def _read_parent(parent: Parent) -> Frame:
-    then = tuple(filter(None, map(_read_switch, parent.get("then", ()))))
+    then = tuple(filter(None, map(read_switch, parent.get("then", ()))))
     task, facts = _read_task(parent["subtask"]), read_facts(parent.get("facts", {}))
     return Frame(parent["mode"], parent["approvals"], task, then, facts)
 
@@ -135,6 +148,8 @@ def build_state(deps: AgentDeps, place: Place) -> State:
         "subtask": _build_task(place.task),
         "parents": [_build_parent(deps, frame) for frame in place.parents],
         "facts": build_facts(deps, place.facts),
+        "remembered": [],
+        "written": [],
     }
     return cast("State", state)
 
@@ -142,7 +157,7 @@ def build_state(deps: AgentDeps, place: Place) -> State:
 def build_facts(deps: AgentDeps, names: frozenset[str]) -> Facts:
     """The state's key for these facts."""
     true = {scope: [name for name in names if deps.facts[name].scope == scope] for scope in SCOPES}
-    return cast("Facts", true)
+    return cast("Facts", {**true, "tests": "-" if CHANGED in names else NO_FILES})
 
 
 def _build_switch(deps: AgentDeps, pending: Pending | None, calls: list[ToolCall]) -> Switch | None:

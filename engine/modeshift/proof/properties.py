@@ -47,21 +47,24 @@ def _grows(seats: Seats, place: Place, move: Move) -> str | None:
 
 
 def _differs(_: Seats, place: Place, move: Move) -> str | None:
-    """A change of mode, approvals or limit that is not the one that was approved."""
-    to, switch, task = move.to, place.switch, place.task
-    expected = place.mode, place.approvals
-    if move.who == "host":
-        return None
+    """A change of mode, approvals or limit that nobody has made, or of a switch that is due."""
+    to, is_end = move.to, len(move.to.parents) < len(place.parents)
+    place = move.given or place
+    switch, task = place.switch, place.task
+    expected, due = (place.mode, place.approvals), switch
     if place.phase == Phase.SWITCHING and switch is not None and move.who in _APPLIED:
         expected = switch.target, switch.approvals or place.approvals
-    elif move.who == "end" and task is not None and place.parents:
+    elif is_end and task is not None:
         parent = place.parents[-1]
+        due = parent.then[0]._replace(then=parent.then[1:]) if parent.then else None
         expected = (
             parent.mode if place.mode == task.mode else place.mode,
             parent.approvals if place.approvals == task.approvals else place.approvals,
         )
     if to.switch is not None and to.phase not in (Phase.ACTING, Phase.SWITCHING):
         return f"the switch to {to.switch.target} is still there in the phase {to.phase}"
+    if to.switch is not None and to.switch != due:
+        return f"what is due is {to.switch}, and decided was {due}"
     if to.limit != place.limit:
         return f"the limit is {to.limit} instead of {place.limit}, and the host has not set it"
     if (to.mode, to.approvals) != expected:
@@ -120,11 +123,13 @@ def _find_shut(
 
 def _keeps_facts(seats: Seats, place: Place, move: Move) -> str | None:
     switch = place.switch
-    if place.phase != Phase.SWITCHING or switch is None or move.who not in _APPLIED:
+    is_applied = place.phase == Phase.SWITCHING and move.who in _APPLIED
+    is_set = move.who == "host" and place.phase != Phase.RETURNING and place.task is None
+    if not is_applied and not (is_set and move.to.mode != place.mode):
         return None
-    ended = ("mode", "conversation") if switch.is_task else ("mode",)
+    ended = ("mode", "conversation") if is_applied and switch and switch.is_task else ("mode",)
     kept = (name for name in move.to.facts if seats.deps.facts[name].scope in ended)
-    return next((f"{name} holds in {switch.target}, as it did before" for name in kept), None)
+    return next((f"{name} holds in {move.to.mode}, as it did before" for name in kept), None)
 
 
 def find_beyond(seats: Seats, place: Place, target: Mode) -> str | None:

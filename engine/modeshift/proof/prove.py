@@ -65,10 +65,9 @@ class _Observer:
     def watch(self, place: Place, move: Move, bare: Place, to: Place) -> bool:
         """Sees each move; False, for the others are to be seen, too."""
         self.phases.add((place.phase, to.phase))
-        broken = list[tuple[str, str | None]]()
-        if move.who != "host":  # who may do all of this
+        if move.who != "host":
             self._note(place, move, bare, to)
-            broken = [(name, check(self._seats, place, move)) for name, check in self._of_move]
+        broken = [(name, check(self._seats, place, move)) for name, check in self._of_move]
         seat = to.mode, to.limit, to.approvals, to.depth
         if seat not in self._seen:
             self._seen.add(seat)
@@ -83,7 +82,7 @@ class _Observer:
         self.reach.note(place, move, bare, to)
         switch = place.switch
         is_applied = move.who in ("person", "edge") and place.phase == Phase.SWITCHING
-        if is_applied and switch is not None:
+        if is_applied and switch is not None and switch.how != "by hand":
             self.entered.add((place.mode, to.mode, switch.is_task))
 
 
@@ -139,9 +138,9 @@ def _check_limits(
         for rule in properties:
             if rule.of_seat is not None and (problem := rule.of_seat(seats, place)):
                 problems.setdefault(rule.name, (problem, start, last))
-        wishes = seats.wishes(place)
-        for wish in (*wishes.asked, *wishes.by_edge, *wishes.by_hand):
-            if problem := find_beyond(seats, place, seats.deps.catalog[wish.target]):
+        wishes = [decided.switch for decided in seats.decided(place) if decided.switch is not None]
+        for slug in dict.fromkeys(wish.target for wish in wishes):
+            if problem := find_beyond(seats, place, seats.deps.catalog[slug]):
                 problems.setdefault(ENTERS, (problem, start, [*last, "a person says yes"]))
     return problems
 

@@ -22,6 +22,7 @@ from modeshift.modes.effects import ToolSpec
 from modeshift.modes.facts import BUILT_IN, Done, end_unseen
 from modeshift.modes.phases import Phase
 from modeshift.modes.policy import Approvals, Verdict
+from modeshift.proof.decisions import Decided, list_decided
 from modeshift.proof.places import Pending, Place, build_facts, read_facts
 from modeshift.tools.processes.background import Ran
 from modeshift.tools.tool import Tool
@@ -45,14 +46,6 @@ class Probe(NamedTuple):
         return " ".join([self.tool.spec.name, *values])
 
 
-class Wishes(NamedTuple):
-    """Switches and sub-tasks: what needs a yes, what needs none, what a person may choose."""
-
-    asked: list[Pending]
-    by_edge: list[Pending]
-    by_hand: list[Pending]
-
-
 class Seats:
     """The verdicts, each asked for once; they are those that the nodes ask for."""
 
@@ -73,7 +66,7 @@ class Seats:
         self._switching = [tool for tool, spec in specs if spec.effect.switches_mode]
         self.free: frozenset[frozenset[str]] | None = None
         self._rights: dict[tuple[str, str | None, str], tuple[int, ...]] = {}
-        self._wishes: dict[Any, Wishes] = {}
+        self._decided: dict[Any, list[Decided]] = {}
         self._outcomes: dict[Any, frozenset[frozenset[str]]] = {}
         self._done: dict[Any, set[Done]] = {}
 
@@ -125,32 +118,20 @@ class Seats:
         """The facts of a place, as conditions get them."""
         return {name: name in place.facts for name in self.facts}
 
-    def wishes(self, place: Place) -> Wishes:
-        """What the model may ask for, and what a person may choose instead."""
+    def decided(self, place: Place) -> list[Decided]:
+        """All that can be decided there on what the model asks for."""
         key = place.mode, place.limit, place.depth, place.facts
-        if key not in self._wishes:
-            self._wishes[key] = self._find_wishes(place)
-        return self._wishes[key]
+        if key not in self._decided:
+            facts = build_facts(self.deps, place.facts)
+            context = replace(self._context(place), facts=facts)
+            self._decided[key] = [*list_decided(self.deps, context, self._switching)]
+        return self._decided[key]
 
-    def _find_wishes(self, place: Place) -> Wishes:
-        wishes = Wishes([], [], [])
-        context, values = self._context(place), self.values(place)
-        by_hand = replace(context, is_by_hand=True)
-        for tool in self._switching:
-            asked = len(wishes.asked)
-            for slug in self.deps.catalog:
-                pending = Pending(slug, tool.spec.effect.starts_subtask, None)
-                verdict = self._judge(context, tool, {"mode_slug": slug}, values)
-                if verdict.is_by_edge:
-                    wishes.by_edge.append(pending._replace(how="by edge"))
-                elif verdict.kind != "deny":
-                    wishes.asked.append(pending)
-            if len(wishes.asked) > asked:  # there is a card
-                for slug in self.deps.catalog:
-                    pending = Pending(slug, tool.spec.effect.starts_subtask, None, how="by hand")
-                    if self._judge(by_hand, tool, {"mode_slug": slug}, values).kind != "deny":
-                        wishes.by_hand.append(pending)
-        return wishes
+    def tasks(self, place: Place) -> list[Pending]:
+        """The sub-tasks that the model may ask for there."""
+        wishes = dict.fromkeys(decided.meant for decided in self.decided(place))
+        asked = (wish for wish in wishes if wish is not None and wish.is_task)
+        return [wish for wish in asked if not (wish.how or wish.approvals)]
 
     def free_facts(self) -> frozenset[frozenset[str]]:
         """From now on any call leads to any facts that one can make true in some mode."""

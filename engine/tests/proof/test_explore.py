@@ -188,9 +188,10 @@ def steps(draw: st.DrawFn) -> tuple[str, Place, Outside]:
     task = draw(st.builds(Task, MODES, POLICIES, st.just(1))) if is_deep else None
     parents = (draw(FRAMES),) if is_deep else ()
     place = Place(draw(MODES), phase, None, draw(POLICIES), switch, task, parents)
-    news = draw(st.sampled_from([(), ("mode",), ("approvals",)]))
+    news = draw(st.sampled_from([(), ("mode", draw(MODES)), ("approvals", draw(POLICIES))]))
     before = draw(st.none() | MODES)
-    given = Outside(news, before, *(draw(st.booleans()) for _ in range(2)))
+    said, stopped = draw(st.booleans()), draw(st.booleans())
+    given = Outside(*(news or ("", None)), before, is_said=said, is_stopped=stopped)
     return node, place, given
 
 

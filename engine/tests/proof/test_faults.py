@@ -58,8 +58,10 @@ def test_a_fault_is_found(tmp_path: Path, fault: dict[str, Any]) -> None:
     assert names, f"found instead: {broken}"
 
 
-def test_without_a_fault_all_holds(tmp_path: Path) -> None:
-    proof = prove_with(tmp_path, {})
+@pytest.mark.parametrize("target", ["ask", "debug"])
+def test_without_a_fault_all_holds(tmp_path: Path, target: str) -> None:
+    unasked = {"code": {"switches": [{"to": target, "ask": "never"}, {"to": "*"}]}}
+    proof = prove_with(tmp_path, {"of": ["ask", "code", "debug"], "modes": unasked})
     assert [result for result in proof.results if result.problem] == []
     assert len(FAULTS) >= 25
 
