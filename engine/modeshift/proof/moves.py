@@ -202,13 +202,13 @@ class Moves:
             if limit == limits[0] and place.limit is None:
                 to = self._nodes.run("intake", place, Outside("limit", limit))
                 yield Move("host", f"the host sets the limit {limit} during the run", to, given)
+        # What the host sets counts over what a person has chosen with the switch before.
+        later = place._replace(switch=place.switch and place.switch._replace(approvals=None))
         for policy in policies:
-            what, given = f"the host sets approvals {policy}", place._replace(approvals=policy)
+            what, given = f"the host sets approvals {policy}", later._replace(approvals=policy)
             yield Move("host", what, given, given)
             to = self._nodes.run("intake", place, Outside("approvals", policy))
-            # What a person chose with the switch was said before.
-            switch = place.switch and place.switch._replace(approvals=None)
-            yield Move("host", f"{what} during the run", to, given._replace(switch=switch))
+            yield Move("host", f"{what} during the run", to, given)
         # Elsewhere it leads to where the mode's own turn leads, too.
         is_own = place.phase in (Phase.IDLE, Phase.REVIEWING, Phase.SWITCHING)
         for slug in others if self._is_exact or is_own else ():

@@ -188,10 +188,13 @@ def steps(draw: st.DrawFn) -> tuple[str, Place, Outside]:
     task = draw(st.builds(Task, MODES, POLICIES, st.just(1))) if is_deep else None
     parents = (draw(FRAMES),) if is_deep else ()
     place = Place(draw(MODES), phase, None, draw(POLICIES), switch, task, parents)
-    news = draw(st.sampled_from([(), ("mode", draw(MODES)), ("approvals", draw(POLICIES))]))
-    before = draw(st.none() | MODES)
-    said, stopped = draw(st.booleans()), draw(st.booleans())
-    given = Outside(*(news or ("", None)), before, is_said=said, is_stopped=stopped)
+    news, value = draw(
+        st.just(("", None))
+        | st.tuples(st.just("mode"), MODES)
+        | st.tuples(st.just("approvals"), POLICIES)
+    )
+    before, said, stopped = draw(st.none() | MODES), draw(st.booleans()), draw(st.booleans())
+    given = Outside(news, value, before, is_said=said, is_stopped=stopped)
     return node, place, given
 
 

@@ -3,22 +3,27 @@
 import asyncio
 import shutil
 import tempfile
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.edges import SwitchEdge
 from modeshift.modes.phases import Phase
 from modeshift.proof.explore import Exploration
+from modeshift.proof.moves import Moves
+from modeshift.proof.nodes import Nodes
 from modeshift.proof.places import Place, drop_parents, read_place
 from modeshift.proof.prove import find_facts
-from tests.harness.conversation import APPROVE, REJECT, Conversation, make_agent, restart
+from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, make_agent, restart
 from tests.harness.modes import load_test_catalog
 from tests.harness.scripted import ScriptedModel, calling
 from tests.proof.test_explore import Changes, make_deps
@@ -112,12 +117,16 @@ class Walk:
         return {"messages": [{"role": "user", "content": "go on"}]}
 
     async def places(self, facts: frozenset[str]) -> list[Place]:
-        """Where each step of the graph has left the thread, the first one first."""
+        """Where each step of the graph has left the thread, the first one first.
+
+        What ``intake`` is about to take in is no place: the facts of another mode may still be
+        there.
+        """
         states = [state async for state in self.talk.agent.aget_state_history(self.talk.config)]
         return [
             read_place(state.values, facts)
             for state in reversed(states)
-            if (state.metadata or {}).get("source") == "loop" and "phase" in state.values
+            if (state.metadata or {}).get("source") == "loop" and state.next != ("intake",)
         ]
 
 
@@ -245,6 +254,121 @@ async def test_facts_end_with_the_mode_that_is_written_into_the_state(
     await walk.talk.send(None)
     assert not await walk.talk.waiting()
     assert "(files_changed: no)" in str((await walk.talk.values())["messages"])
+
+
+SETTINGS: list[dict[str, str | None]] = [
+    *({"mode": slug} for slug in SLUGS),
+    *({"limit": slug} for slug in (*SLUGS, None, None)),
+    *({"approvals": policy} for policy in ("manual", "auto")),
+]
+ANY_CALL = [
+    *([("switch_mode", {"mode_slug": slug, "reason": "x"}) for slug in SLUGS] * 2),
+    *(task(slug) for slug in SLUGS),
+    PLAN,
+    ("write_file", {"path": "a.txt", "content": "x"}),
+    ("read_file", {"path": "a.txt"}),
+    ("attempt_completion", {"result": "done"}),
+    ("ask_followup_question", {"question": "?", "follow_up": [{"text": "y", "mode": "code"}]}),
+]
+
+
+def decide(random: Random, request: dict[str, Any]) -> dict[str, Any]:
+    """Anything that a person may decide."""
+    name, args = request["name"], request["args"]
+    if random.random() < 0.1:
+        return REJECT
+    if name == "ask_followup_question":
+        return {"type": "respond", "message": random.choice(["y", "y (switch to code)"])}
+    if "mode_slug" not in args:
+        return APPROVE
+    words = "reason" if name == "switch_mode" else "message"
+    policy = random.choice(["manual", "auto"])
+    reworded = edit(name, **{**args, words: "other words"})
+    another = edit(name, **{**args, "mode_slug": random.choice(SLUGS)})
+    return random.choice([APPROVE, {**APPROVE, "approvals": policy}, reworded, another])
+
+
+class RandomWalk(Walk):
+    """One in which the model, a person and the host do anything at all."""
+
+    def __init__(self, folder: Path, random: Random, catalog: Catalog) -> None:
+        answers = [random.choices(ANY_CALL, k=random.choice([0, 1, 1, 2])) for _ in range(60)]
+        super().__init__(folder, answers, catalog)
+        self.random, self.talk.agent.store = random, InMemoryStore()
+
+    async def take_a_step(self) -> None:
+        waiting, kind = await self.talk.waiting(), self.random.random()
+        setting = self.random.choice(SETTINGS)
+        if not await self.talk.values():
+            mode, policy = self.random.choice(SLUGS), self.random.choice(["manual", "auto"])
+            await self.talk.send({**self._said(), "mode": mode, "approvals": policy})
+        elif waiting and kind < 0.7:
+            order: Command[Any] = Command(
+                resume={"decisions": [decide(self.random, request) for request in waiting]}
+            )
+            node = self.random.choice(["act", "review", "switch_mode", "end_subtask"])
+            await self.talk.send_until(node, order)
+        elif kind < 0.8:
+            await self.talk.send(setting if None not in setting.values() else {"approvals": "auto"})
+        elif kind < 0.9:
+            await self.talk.agent.aupdate_state(self.talk.config, setting)
+            await self.talk.send(None)
+        elif kind < 0.95:
+            await self.talk.send({"end_subtask": True})
+        else:
+            await self.talk.send(self._said())
+        if not await self.talk.waiting() and self.random.random() < 0.8:
+            await self.talk.send(self._said() if await self._is_over() else None)
+
+    async def _is_over(self) -> bool:
+        return str((await self.talk.values())["phase"]) == Phase.IDLE
+
+
+def forget_following(place: Place) -> Place:
+    """The place without the sub-tasks that follow one: of these the machine tries fewer."""
+    switch = place.switch and place.switch._replace(then=())
+    parents = tuple(frame._replace(then=()) for frame in place.parents)
+    return place._replace(switch=switch, parents=parents)
+
+
+class Ways:
+    """How many moves lead from one place to another."""
+
+    def __init__(self, moves: Moves) -> None:
+        self._moves = moves
+        self._next: dict[Place, set[Place]] = {}
+
+    def find(self, before: Place, after: Place) -> int | None:
+        """None for more than two, which no step of the graph takes."""
+        due = {before}
+        for number in range(3):
+            if forget_following(after) in map(forget_following, due):
+                return number
+            due = set().union(*map(self._list_next, due))
+        return None
+
+    def _list_next(self, place: Place) -> set[Place]:
+        if place not in self._next:
+            moves = self._moves.from_(place)
+            self._next[place] = {move.to for move in moves if move.who != "illegal"}
+        return self._next[place]
+
+
+async def test_random_steps_of_the_graph_are_moves_of_the_machine(
+    tmp_path: Path, explored: Exploration
+) -> None:
+    """What the host writes and the node that finds it are one step, as the graph keeps it."""
+    deps, facts, random = explored.deps, explored.seats.facts, Random(41)
+    ways = Ways(Moves(deps, explored.seats, Nodes(deps, facts), is_exact=True))
+    steps = 0
+    while steps < 300:
+        walk = RandomWalk(tmp_path, random, deps.catalog)
+        for _ in range(6):
+            await walk.take_a_step()
+        places = await check_places(walk, explored)
+        steps += len(places)
+        for before, after in pairwise(places):
+            assert ways.find(before, after) is not None, f"no move from {before} to {after}"
 
 
 def test_the_walk_sees_a_place_that_was_not_explored(explored: Exploration) -> None:
