@@ -256,10 +256,10 @@ async def test_facts_end_with_the_mode_that_is_written_into_the_state(
     assert "(files_changed: no)" in str((await walk.talk.values())["messages"])
 
 
-SETTINGS: list[dict[str, str | None]] = [
-    *({"mode": slug} for slug in SLUGS),
-    *({"limit": slug} for slug in (*SLUGS, None, None)),
-    *({"approvals": policy} for policy in ("manual", "auto")),
+SETTINGS: list[tuple[str, str | None]] = [
+    *(("mode", slug) for slug in SLUGS),
+    *(("limit", slug) for slug in (*SLUGS, None, None)),
+    *(("approvals", policy) for policy in ("manual", "auto")),
 ]
 ANY_CALL = [
     *([("switch_mode", {"mode_slug": slug, "reason": "x"}) for slug in SLUGS] * 2),
@@ -298,7 +298,7 @@ class RandomWalk(Walk):
 
     async def take_a_step(self) -> None:
         waiting, kind = await self.talk.waiting(), self.random.random()
-        setting = self.random.choice(SETTINGS)
+        name, value = self.random.choice(SETTINGS)
         if not await self.talk.values():
             mode, policy = self.random.choice(SLUGS), self.random.choice(["manual", "auto"])
             await self.talk.send({**self._said(), "mode": mode, "approvals": policy})
@@ -309,9 +309,9 @@ class RandomWalk(Walk):
             node = self.random.choice(["act", "review", "switch_mode", "end_subtask"])
             await self.talk.send_until(node, order)
         elif kind < 0.8:
-            await self.talk.send(setting if None not in setting.values() else {"approvals": "auto"})
+            await self.talk.send({name: value} if value else {"approvals": "auto"})
         elif kind < 0.9:
-            await self.talk.agent.aupdate_state(self.talk.config, setting)
+            await self.talk.agent.aupdate_state(self.talk.config, {name: value})
             await self.talk.send(None)
         elif kind < 0.95:
             await self.talk.send({"end_subtask": True})
