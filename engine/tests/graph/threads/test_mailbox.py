@@ -260,6 +260,7 @@ AT: dict[str, tuple[str | None, list[Any]]] = {
 """Where the host moves: behind which node the run was cut off, and in which calls."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("move", MOVES, ids=str)
 @pytest.mark.parametrize("at", AT)
 @pytest.mark.parametrize("way", ["beside the runs", "a run's input", "a command", "an update"])
