@@ -2,7 +2,7 @@
 # makes .venv from requirements.lock first, and is quick when nothing has changed.
 # PYTHON=/path/to/python3.13 make ... chooses one for a .venv that is not there yet.
 .DEFAULT_GOAL := help
-.PHONY: help dev serve chat acp doctor modes prove trust usage clean-data diagram test record snapshots screenshots renew check mutants bench load chaos stats lock format clean
+.PHONY: help dev serve chat acp doctor modes prove trust usage clean-data diagram test record snapshots screenshots renew check local-models mutants bench load chaos stats lock format clean
 MAKEFLAGS += --no-print-directory
 # Without .pyc files every process that the tests start would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -10,6 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 READY := .venv/.ready
 SERVE_READY := .venv-serve/.ready
+LOCAL_READY := .venv-local/.ready
 # By another name: make -n would run lines that have $(MAKE).
 AGAIN = $(MAKE)
 # The engine's tests and benchmarks use the clone's tools.
@@ -27,6 +28,7 @@ PYTEST := cd engine && ../$(BIN)/pytest -c pyproject.toml $(PARALLEL)
 PROVE := $(PYTEST) -m "not slow" ../tests $(PROOFS)
 CHOOSE := $(IN_ENGINE) -m tests.harness.selection
 CHECK_ENGINE := (cd engine && ../$(BIN)/mypy && ../$(BIN)/lint-imports)
+WITHOUT_LOCAL := -m "not local"
 else
 PYTEST := $(BIN)/pytest $(PARALLEL)
 PROVE := $(PYTEST)
@@ -98,7 +100,11 @@ check: $(READY) ## all that CI checks: lint, types, import rules, all tests
 	$(BIN)/mypy
 	$(CHECK_ENGINE)
 	$(BIN)/python -m modeshift prove
-	$(PYTEST)
+	$(PYTEST) $(WITHOUT_LOCAL)
+
+local-models: $(READY) # test with llama.cpp's own server and the chat templates of 71 models; T=pattern
+	@$(AGAIN) -q $(LOCAL_READY) || $(AGAIN) $(LOCAL_READY) || echo "no llama.cpp here: its tests are skipped"
+	$(PYTEST) tests/local $(if $(T),-k "$$T")
 
 mutants: $(READY) # break each promise in turn, in a copy: its test must fail; ONLY=pattern JOBS=2
 	@$(IN_ENGINE) -m tests.mutants $(call option,only,ONLY) $(call option,jobs,JOBS)
@@ -135,7 +141,7 @@ lock: $(READY) # renew requirements.lock from pyproject.toml
 	  pyproject.toml --no-emit-package modeshift --output-file requirements.lock
 
 clean: ## remove what can be made again
-	rm -rf .venv .venv-serve .langgraph_api .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-serve .venv-local .langgraph_api .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements.lock $(wildcard engine/pyproject.toml)
@@ -144,4 +150,8 @@ $(READY): requirements.lock $(wildcard engine/pyproject.toml)
 
 $(SERVE_READY): $(READY) requirements.lock pyproject.toml $(wildcard engine/pyproject.toml)
 	@sh .ci/serve
+	@touch $@
+
+$(LOCAL_READY): $(READY) .ci/local engine/tests/local/requirements.lock engine/tests/local/templates.lock
+	@sh .ci/local
 	@touch $@

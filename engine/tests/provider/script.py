@@ -67,6 +67,8 @@ class Failure:
     tokens: int = 210_111
     """Of the input, where it is longer than the window."""
     window: int = 200_000
+    as_sent: tuple[int, dict[str, Any]] | None = None
+    """Status and body as another server sent them; the kind says nothing then."""
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class ScriptedProvider:
     def step(self, wire: ModuleType, request: Request) -> Step:
         """What is to be answered."""
         self.requests.append(request)
-        if failed := self._failure(wire, request):
+        if failed := self._failure(wire, request) or self.ask_other(request.body):
             return failed
         self.dropped += wire.dropped(request.body)
         if callable(self.script):
@@ -120,6 +120,14 @@ class ScriptedProvider:
         if not callable(self.script) and not self.steps_left:
             return self._refuse("the script is at its end")
         return None
+
+    def ask_other(self, body: dict[str, Any]) -> Failure | None:
+        """Why another server that is asked, too, does not answer the request."""
+        return None
+
+    def get(self, path: str) -> tuple[int, dict[str, Any]]:
+        """Status and body for what a client wants to know of the service."""
+        return 404, {"error": f"there is nothing at {path}"}
 
     def _refuse(self, why: str) -> Failure:
         self.refused.append(why)
@@ -192,6 +200,9 @@ class _Handler(Handler):
         """The header ``server``, by which a cassette says what it was recorded of."""
         return SOURCE
 
+    def do_GET(self) -> None:
+        self._send(*self.provider.get(self.path), {})
+
     def do_POST(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
         body = self.read_body()
@@ -201,7 +212,9 @@ class _Handler(Handler):
             return
         step = self.provider.step(wire, Request(self.path, headers, body))
         if isinstance(step, Failure) and not step.mid_stream:
-            status, error = wire.failure(step, wire.given_key(headers), body, self.provider.ids)
+            status, error = step.as_sent or wire.failure(
+                step, wire.given_key(headers), body, self.provider.ids
+            )
             more = {"retry-after": step.retry_after} if step.retry_after else {}
             self._send(status, error, {**wire.headers(self.provider.ids), **more})
         elif body.get("stream"):

@@ -1,0 +1,41 @@
+"""What the other tests rely on: the server is a real one."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.graph.models.model_thread import use
+from tests.harness.conversation import Conversation, make_agent
+from tests.local.conftest import StartLlama
+from tests.local.llama import speaking
+from tests.local.templates import read_template, read_templates
+from tests.provider.script import say
+
+
+def test_it_answers_and_says_what_it_is(start_llama: StartLlama) -> None:
+    llama = start_llama(window=512)
+    assert llama.ask("/props")[1]["default_generation_settings"]["n_ctx"] == 512
+    body = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 2}
+    status, answer = llama.ask("/v1/chat/completions", body)
+    assert (status, answer["usage"]["completion_tokens"]) == (200, 2)
+    assert llama.count("hello") == 1
+
+
+def test_all_templates_are_there(start_llama: StartLlama) -> None:
+    assert "raise_exception" in read_template("google-gemma-2-2b-it")
+    assert len(read_templates()) == 71
+
+
+async def test_an_agent_talks_to_it(
+    start_llama: StartLlama, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another server says before it counts as an answer only where it takes the request."""
+    with speaking(start_llama(), [say("Hello."), say("Again.")]) as front:
+        use(front, monkeypatch)
+        talk = Conversation(make_agent(workspace, "openai:local"))
+        await talk.say("hello")
+        await talk.say("and again")
+    assert (await talk.messages())[-1].text == "Again."
+    first, second = front.inputs
+    assert second.read >= first.total - 1
+    assert front.failures == []
