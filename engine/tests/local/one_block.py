@@ -8,6 +8,9 @@ from importlib.metadata import files
 
 from gguf import GGUFReader, GGUFWriter
 
+CHANGED = {"llama.block_count": 1, "llama.context_length": 131_072}
+"""No window is larger than the latter, whatever is asked for."""
+
 
 def main(target: str) -> None:
     """Leave out all other blocks: an answer is nonsense, and takes milliseconds."""
@@ -18,7 +21,7 @@ def main(target: str) -> None:
     for key, field in reader.fields.items():
         if key.startswith("GGUF.") or key == "general.architecture":
             continue
-        value = 1 if key == "llama.block_count" else field.contents()
+        value = CHANGED.get(key, field.contents())
         kind, *parts = field.types
         writer.add_key_value(key, value, kind, parts[0] if parts else None)
     for tensor in reader.tensors:

@@ -21,6 +21,7 @@ from langchain_core.messages import (
 )
 from typing_extensions import TypedDict
 
+from modeshift.graph.messages.chat_history import ORIGIN
 from modeshift.graph.messages.normal_form import clean_text, get_call_id
 
 _TAG = "system-message"
@@ -133,9 +134,8 @@ _IDS = {
     "anthropic": re.compile(r"[a-zA-Z0-9_-]+"),
     RESPONSES: re.compile(r".{1,64}"),
     RESPONSES_UNREASONED: re.compile(r".{1,64}"),
-    CHAT_COMPLETIONS: re.compile(r"[a-zA-Z0-9_-]{1,40}"),
 }
-"""Which call ids of others an API takes; any if it is not listed."""
+"""Which call ids of others an API takes; any if it is not listed: ``chat_history`` sees to them."""
 
 _TAKE_IMAGES = ("anthropic",)
 """The APIs that take images in the result of a tool, through their clients in LangChain."""
@@ -233,7 +233,9 @@ def _translate(
     message: AIMessage, taken: re.Pattern[str] | None, renamed: dict[str, str]
 ) -> AIMessage:
     """An answer of another API; adds to ``renamed`` the call ids that are not taken."""
-    update: dict[str, Any] = {"additional_kwargs": {}} if message.additional_kwargs else {}
+    update: dict[str, Any] = {}
+    if (beside := message.additional_kwargs) and beside.keys() != {ORIGIN}:
+        update["additional_kwargs"] = {ORIGIN: beside[ORIGIN]} if ORIGIN in beside else {}
     if isinstance(message.content, list):
         update["content"] = clean_text(message.text)
     calls = message.tool_calls

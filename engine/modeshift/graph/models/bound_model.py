@@ -16,6 +16,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from typing_extensions import override
 
+from modeshift.graph.messages.chat_history import make_chat_history
 from modeshift.graph.messages.from_model import check_answer
 from modeshift.graph.messages.instructions import (
     RESPONSES,
@@ -83,6 +84,13 @@ class BoundModel:
         """Whether it is asked through OpenAI's Responses API."""
         return bool(getattr(self.model, "use_responses_api", False))
 
+    def write(self, messages: list[AnyMessage], *, splits_calls: bool) -> list[AnyMessage]:
+        """The messages as its wire format has them."""
+        origin = None if self.is_responses else getattr(self.model, "origin", None)
+        if origin is None:
+            return messages
+        return make_chat_history(messages, origin, splits_calls=splits_calls)
+
     def declare(self, way: Way, instructions: Sequence[Instruction]) -> Declared:
         """The model with its tools, for a thread with these ``instructions``."""
         first = tuple(instructions[0]["tools"]) if instructions else self.names
@@ -136,7 +144,8 @@ async def call_model(
             **_get_cache_key(bound.api, config),
         }
         try:
-            answer = await _ask(bound, model, sent, arguments, listener, config)
+            written = bound.write(sent, splits_calls=fields.splits_calls)
+            answer = await _ask(bound, model, written, arguments, listener, config)
         except Exception as error:  # noqa: BLE001  # each provider's client has its own
             if refused := read_refused_call(error):
                 return check_answer(refused, (), messages, taken)

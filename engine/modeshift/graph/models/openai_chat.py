@@ -18,13 +18,13 @@ from langchain_openai.chat_models.base import BaseChatOpenAI
 from openai import APIError, BaseModel
 from typing_extensions import override
 
+from modeshift.graph.messages.chat_history import ORIGIN
+
 WHOLE = "completed"
 """The ``finish_reason`` of a whole answer to which its server gives none."""
 _FIELDS = {"reasoning_content": str, "reasoning": str, "reasoning_details": list}
 _EXTRA = "extra_content"
 """Beside a call: Gemini's signature, in Google's own form of the format."""
-_FROM = "reasoning_from"
-"""The key beside them: server and model. A key of a mapping, because LangChain joins texts."""
 _HAS_REASON = re.compile(r'"finish_reason":\s*"[^"]')
 _JOINED = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
@@ -53,7 +53,8 @@ def _extend(integration: type[BaseChatOpenAI]) -> type[BaseChatOpenAI]:
 
 class _Extended(_Base):
     @property
-    def _origin(self) -> str:
+    def origin(self) -> str:
+        """The server and the model."""
         return f"{self.root_async_client.base_url} {self.model_name}"
 
     @override
@@ -108,8 +109,8 @@ class _Extended(_Base):
             id: call[_EXTRA] for call in calls if call.get(_EXTRA) and (id := call.get("id"))
         }:
             kept[_EXTRA] = extra
-        if kept:
-            message.additional_kwargs |= {**kept, _FROM: {self._origin: True}}
+        if kept or calls:  # whose ids they are
+            message.additional_kwargs |= {**kept, ORIGIN: {self.origin: True}}
         if refusal := source.get("refusal"):
             message.additional_kwargs["refusal"] = refusal
 
@@ -122,7 +123,7 @@ class _Extended(_Base):
         # Over the Responses API there are none.
         for message, sent in zip(messages, payload.get("messages", ()), strict=False):
             if isinstance(message, AIMessage):
-                _restore(message.additional_kwargs, sent, self._origin)
+                _restore(message.additional_kwargs, sent, self.origin)
         return payload
 
 
@@ -131,7 +132,7 @@ def _restore(kept: Mapping[str, Any], sent: dict[str, Any], origin: str) -> None
     content = sent.get("content")
     if isinstance(content, list) and all(part.get("type") == "text" for part in content):
         sent["content"] = "".join(part["text"] for part in content)  # many take only text here
-    if origin not in kept.get(_FROM, ()):
+    if origin not in kept.get(ORIGIN, ()):
         return
     sent |= {name: kept[name] for name in _FIELDS if name in kept}
     if "reasoning_details" in sent:

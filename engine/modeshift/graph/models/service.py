@@ -149,12 +149,14 @@ _ABOUT_WAY = {
     "allowed_tools": re.compile(r"allowed_tools|tool_choice|developer|system message", re.I),
 }
 """How a service refuses one of the ways in ``mode_changes``."""
+_ABOUT_CALLS = re.compile(r"single tool.?calls? at once", re.I)
 _TOLD = (
     ("way", "how a change of mode is told, so each change of mode rewrites the request"),
     ("drops", "block_binding"),
     ("updates", "thinking.display"),
     ("thinking", "thinking of another prompt"),
     ("caches", "cache_control"),
+    ("splits_calls", "several calls in an answer"),
 )
 """What the log says is not sent any more."""
 
@@ -172,6 +174,8 @@ class OptionalFields:
     """Whether it is asked for what the model says between calls, which comes as thinking."""
     thinking: Thinking = "all"
     """The blocks that are sent back."""
+    splits_calls: bool = False
+    """Whether the calls of an answer are as many answers, for a template that takes one in each."""
 
     @classmethod
     def of(cls, name: str, ttl: CacheTTL = "5m", way: Way = "rewrite") -> "OptionalFields":
@@ -234,7 +238,8 @@ class OptionalFields:
             return replace(self, updates=self.updates and not is_display, drops=is_display)
         if self.caches and "cache_control" in text:
             return replace(self, caches=False)
-        return None
+        splits = not self.splits_calls and _ABOUT_CALLS.search(text)
+        return replace(self, splits_calls=True) if splits else None
 
 
 class Service:

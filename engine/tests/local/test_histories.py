@@ -1,0 +1,125 @@
+"""Histories that every chat template takes: the server of llama.cpp refuses none of them."""
+
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from modeshift.graph.messages.instructions import remove_instructions
+from modeshift.modes.errors import ProviderError
+from tests.graph.models.model_thread import use
+from tests.harness.conversation import Conversation, cut_off, make_agent
+from tests.local.conftest import StartLlama
+from tests.local.llama import Front, speaking
+from tests.local.templates import read_template, read_templates
+from tests.provider.script import Answer, Call, Failure, Step, call, say
+
+REFUSING = {
+    "Apertus-8B-Instruct": "Invalid message role",
+    "Mistral-Small-3.2-24B-Instruct-2506": "must alternate user/assistant",
+    "Qwen3.5-4B": "must be at the beginning",
+    "meta-llama-Llama-3.1-8B-Instruct": "single tool-calls at once",
+    "mistralai-Ministral-3-14B-Reasoning-2512": "must alternate user and assistant roles except",
+    "mistralai-Mistral-Nemo-Instruct-2407": "alphanumeric strings with length 9",
+}
+"""A template for each kind of refusal, and a part of what it says then."""
+WITHOUT_TOOLS = {
+    "deepseek-ai-DeepSeek-R1-Distill-Llama-8B",
+    "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B",
+    "deepseek-ai-DeepSeek-V3.1",
+    "fireworks-ai-llama-3-firefunction-v2",
+    "google-gemma-2-2b-it",
+    "llama-cpp-rwkv-world",
+    "microsoft-Phi-3.5-mini-instruct",
+}
+OTHERS = sorted(read_templates().keys() - REFUSING.keys() - WITHOUT_TOOLS)
+READ = call("read_file", text="Let me look.", path="a.txt")
+BOTH = Answer(calls=(READ.calls[0], Call("list_files", {"path": "."})))
+MODES = ("ask", "code", "architect", "debug")
+TURNS: dict[str, list[Step]] = {
+    "answered": [say("So it is.")],
+    "read": [READ, say("It says old.")],
+    "read twice at once": [BOTH, say("It says old, and there is no more.")],
+    "completed": [READ, call("attempt_completion", result="It says old.")],
+    "refused": [Failure("request", "No.")],
+    "failed behind a result": [BOTH, Failure("request", "No.")],
+    "empty": [Answer("")],
+    "stopped": [Answer("Too late.", pause=0.2)],
+    "a question left open": [call("switch_mode", mode_slug="debug", reason="Why not?")],
+}
+
+
+async def take_turns(talk: Conversation, front: Front, number: int, seed: str) -> None:
+    """Turns of all kinds in a random order; fifty go through all modes, five through two."""
+    kinds = random.Random(seed).choices([*TURNS], k=number)
+    for turn, kind in enumerate(kinds):
+        steps = [*TURNS[kind]]
+        front.script = lambda _, steps=steps: steps.pop(0)
+        mode = MODES[turn * len(MODES) // max(number, 10)]
+        words = talk.say(f"Turn {turn}, please: {kind}.", mode=mode)
+        if kind == "stopped":
+            await cut_off(words, lambda: not steps)  # noqa: B023  # it is awaited here
+            continue
+        with suppress(ProviderError):
+            await words
+        assert steps == [], kind
+
+
+def find_changed(bodies: list[dict[str, Any]]) -> list[int]:
+    """The requests that do not begin with all of the one before, whatever its tools are.
+
+    The mode's words at the end of a message are told again if no answer came.
+    """
+    histories = [body["messages"] for body in bodies]
+    return [
+        number
+        for number, (before, after) in enumerate(pairwise(histories), 1)
+        if before[:-1] != after[: len(before) - 1] or not _continues(before, after)
+    ]
+
+
+def _continues(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> bool:
+    last, same = before[-1], after[len(before) - 1]
+    words = remove_instructions(last["content"])
+    return same["role"] == last["role"] and same["content"].startswith(words)
+
+
+@pytest.fixture
+def hold_talk(
+    start_llama: StartLlama, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Awaitable[Front]]:
+    """Turns under a template, in a thread that another model began."""
+
+    async def hold(template: str, number: int) -> Front:
+        (workspace / "a.txt").write_text("old")
+        with speaking(start_llama(read_template(template), window=65536), []) as front:
+            use(front, monkeypatch)
+            talk = Conversation(make_agent(workspace))
+            await talk.say("read a.txt")
+            talk.agent = make_agent(workspace, "openai:local", saver=talk.agent.checkpointer)
+            await take_turns(talk, front, number, template)
+            return front
+
+    return hold
+
+
+@pytest.mark.parametrize("template", REFUSING)
+async def test_a_strict_template_refuses_nothing(hold_talk: Any, template: str) -> None:
+    """But several calls in an answer where it takes one, once."""
+    front = await hold_talk(template, 50)
+    is_single = "single" in REFUSING[template]
+    assert len(front.failures) == is_single
+    assert all(REFUSING[template] in failure["error"]["message"] for _, failure in front.failures)
+    if not is_single:
+        assert find_changed([request.body for request in front.requests]) == []
+
+
+@pytest.mark.parametrize("template", OTHERS)
+async def test_no_other_template_refuses_anything(hold_talk: Any, template: str) -> None:
+    front = await hold_talk(template, 5)
+    assert all("single" in failure["error"]["message"] for _, failure in front.failures)
+    assert len(front.failures) <= template.startswith("meta-llama")
