@@ -28,15 +28,11 @@ def command_tools(deps: ToolDeps) -> list[Tool]:
         cwd: str | None = None,
         background: bool | None = None,
     ) -> str:
-        """Run a shell command; output comes with the exit code. Other tools read and edit files.
+        """Run a shell command; other tools read and edit files.
 
         Args:
-            command: The command line, for /bin/sh.
-            timeout: Seconds after which it is ended; 120 by default, 600 at most and by default in
-                the background.
-            cwd: The folder to run it in, relative to the workspace.
-            background: Whether to go on at once, and read its output later with read_output. It
-                ends with your turn, and with a switch of the mode.
+            timeout: Seconds; 120 by default, 600 at most.
+            background: Go on at once; read_output has its output. It ends with your turn or mode.
         """
         default = MAX_SECONDS if background else DEFAULT_SECONDS
         return await run_command(
@@ -53,12 +49,11 @@ def command_tools(deps: ToolDeps) -> list[Tool]:
         offset: int | None = None,
         wait: Wait = 0,
     ) -> str:
-        """Read what a command of this turn has printed; lines are numbered as by read_file.
+        """Read what a background command has printed.
 
         Args:
-            id: What the result of execute_command calls it.
-            offset: The first line to show; 1 by default.
-            wait: Seconds to wait for the command's end at most, before reading.
+            id: From execute_command.
+            wait: Seconds to wait for its end.
         """
         return await read_command(id, offset, wait)
 

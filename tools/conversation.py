@@ -3,20 +3,36 @@
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 from modeshift.tools import Tool, ToolDeps, UnknownModeError
+
+
+def _has_words(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is empty")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_has_words)]
+"""No pattern says so: models need none, and llama.cpp makes a grammar of it."""
 
 
 class _Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Todo(_Arguments):
-    """One item of the agent's todo list."""
-
+class _Todo(_Arguments):
     content: str
     status: Literal["pending", "in_progress", "completed"] = "pending"
+
+
+_ToDo = Annotated[
+    _Todo,
+    BeforeValidator(lambda todo: {"content": todo} if isinstance(todo, str) else todo),
+    WithJsonSchema({"type": "string"}),
+]
+"""One that is still to be done."""
 
 
 def conversation_tools(deps: ToolDeps) -> list[Tool]:
@@ -31,69 +47,54 @@ def _make_tools(slugs: tuple[str, ...]) -> tuple[Tool, ...]:
             raise UnknownModeError(slug, slugs)
         return slug
 
-    Slug = Annotated[str, AfterValidator(known)]  # noqa: N806  # a type
+    # The check is first: its error names the modes.
+    kinds: Any = Literal[slugs] if slugs else str
+    Slug = Annotated[kinds, BeforeValidator(known)]  # noqa: N806  # a type
 
     class Suggestion(_Arguments):
-        """An answer to choose from."""
+        text: Text
+        mode: Annotated[str, AfterValidator(known)] | None = None
 
-        text: str = Field(min_length=1)
-        mode: Slug | None = Field(None, description="The mode to switch to with this answer.")
-
-    def switch_mode(mode_slug: Slug, reason: Annotated[str, Field(pattern=r"\S")]) -> str:
-        """Ask for another mode. A person decides; until then nothing changes.
+    def switch_mode(mode_slug: Slug, reason: Text) -> str:
+        """Ask for another mode; a person decides.
 
         Args:
-            mode_slug: The mode to switch to.
-            reason: Why, in a sentence for the person who decides.
+            reason: Why, in a sentence for the person.
         """
         raise NotImplementedError("a switch is applied by the graph's switch_mode node")
 
     def new_task(
         mode_slug: Slug,
-        message: Annotated[str, Field(pattern=r"\S")],
-        todos: list[Todo] | None = None,
+        message: Text,
+        todos: list[_ToDo] | None = None,
     ) -> str:
-        """Have a part of the work done in a mode that fits it, in a conversation of its own.
+        """Have a part of the work done in another conversation; a person decides.
 
-        A person decides. What the sub-task reports at its end is the result. Several calls in a
-        message are done in their order.
+        Its report is the result.
 
         Args:
-            mode_slug: The mode to do it in.
-            message: All that is needed to do it: your conversation is not seen there. Say what to
-                do and what not, what is known, and what to report.
-            todos: The todo list to begin with, if there are several steps.
+            message: All that is known there, with what to report.
         """
         raise NotImplementedError("a sub-task is begun by the graph's switch_mode node")
 
-    def ask_followup_question(
-        question: Annotated[str, Field(min_length=1)], follow_up: list[Suggestion] | None = None
-    ) -> str:
-        """Ask the user what only the user can know; the answer is the result.
+    def ask_followup_question(question: Text, follow_up: list[Suggestion] | None = None) -> str:
+        """Ask the user what only the user can know.
 
         Args:
-            question: The question.
-            follow_up: Two to four answers to choose from, if there are obvious ones.
+            follow_up: Answers to choose from.
         """
         raise NotImplementedError("a question is answered at the graph's review node")
 
-    def update_todo_list(todos: list[Todo]) -> tuple[str, dict[str, Any]]:
-        """Replace your todo list, which the user sees; for work of several steps.
-
-        Args:
-            todos: The whole list, in order, each item with its status.
-        """
+    def update_todo_list(todos: list[_Todo]) -> tuple[str, dict[str, Any]]:
+        """Replace your todo list, which the user sees."""
         completed = sum(todo.status == "completed" for todo in todos)
         items = [todo.model_dump() for todo in todos]
         return f"Todo list: {completed} of {len(todos)} completed.", {"todos": items}
 
-    def attempt_completion(result: Annotated[str, Field(min_length=1)]) -> str:
-        """End your turn with the result as your answer; an answer without a call ends it, too.
+    def attempt_completion(result: Text) -> str:
+        """End your turn with this answer; one without a call ends it, too.
 
         Call it alone.
-
-        Args:
-            result: What was done and how it was checked, for the user to read.
         """
         return result
 

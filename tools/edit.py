@@ -7,18 +7,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from modeshift.tools import Edited, Replacement, Tool, ToolDeps, replace_text, write_text
 
 
-class Edit(BaseModel):
-    """One piece of text, and what is put in its place."""
-
+class _Edit(BaseModel):
     model_config = ConfigDict(extra="forbid")
-    old: str = Field(description="The text to replace, letter for letter, without line numbers.")
+    old: str = Field(description="Exactly, without line numbers.")
     new: str
-    replace_all: bool = Field(
-        default=False, description="Whether to replace it wherever it stands."
-    )
+    replace_all: bool = False
 
 
-Edits = Annotated[list[Edit], Field(min_length=1, max_length=100)]
+Edits = Annotated[list[_Edit], Field(min_length=1, max_length=100)]
 
 
 def edit_tools(deps: ToolDeps) -> list[Tool]:
@@ -26,21 +22,11 @@ def edit_tools(deps: ToolDeps) -> list[Tool]:
     workspace = deps.workspace
 
     def write_file(path: str, content: str) -> tuple[str, Edited]:
-        """Create a file, or replace the whole of one; folders are made as needed.
-
-        Args:
-            path: The file, relative to the workspace.
-            content: Everything the file is to hold.
-        """
+        """Create a file with its folders, or replace the whole of one."""
         return write_text(workspace, path, content)
 
     def edit_file(path: str, edits: Edits) -> tuple[str, Edited]:
-        """Replace pieces of text in a file: all of the edits are made, or none.
-
-        Args:
-            path: The file, relative to the workspace.
-            edits: The edits; each is looked for in the file as it is before any of them.
-        """
+        """Replace text in a file, as it is before: all of the edits are made, or none."""
         replacements = [Replacement(edit.old, edit.new, edit.replace_all) for edit in edits]
         return replace_text(workspace, path, replacements)
 

@@ -15,14 +15,10 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
     workspace = deps.workspace
 
     def read_file(path: str, offset: int | None = None, limit: int | None = None) -> str:
-        """Read a text file. Each line comes with its number, counted from 1, and a tab.
-
-        Read or search several files in one message where no result depends on another.
+        """Read a text file; before each line are its number, from 1, and a tab.
 
         Args:
-            path: The file, relative to the workspace.
-            offset: The first line to show; 1 by default.
-            limit: How many lines to show at most.
+            offset: The first line.
         """
         return read_lines(workspace, path, offset, limit)
 
@@ -31,12 +27,10 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
         depth: Depth | None = None,
         glob: str | None = None,
     ) -> str:
-        """List a folder; the names of folders end in "/". What .gitignore names is left out.
+        """List a folder, without what .gitignore names.
 
         Args:
-            path: The folder, relative to the workspace.
-            depth: How many levels of folders to list; 1 by default, with a glob all.
-            glob: Only what matches, such as "*.py" or, in path, "src/**/*.{ts,tsx}".
+            glob: Such as *.py, or in path src/**/*.{ts,tsx}.
         """
         return list_folder(workspace, path, depth, glob)
 
@@ -46,15 +40,12 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
         glob: str | None = None,
         context: Context = 0,
     ) -> str:
-        """Search files for a regular expression (Rust syntax). What .gitignore names is left out.
+        """Search files by line.
 
-        Files that look as if they held a secret are left out too, unless path names one.
+        Without what .gitignore names or looks secret, unless path names it.
 
         Args:
-            regex: What to look for, line by line.
-            path: The folder or file to search, relative to the workspace.
-            glob: Only files that match, such as "*.py" or, in path, "src/**/*.{ts,tsx}".
-            context: How many lines to show before and after each match.
+            regex: In Rust's syntax.
         """
         return search(workspace, regex, path, glob, context)
 

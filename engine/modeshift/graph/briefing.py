@@ -100,7 +100,7 @@ async def describe_environment(toolbox: Toolbox) -> str:
     workspace, sandbox = toolbox.workspace, toolbox.sandbox
     lines = [
         f"Workspace: {to_one_line(str(workspace.root))}",
-        f"Operating system: {platform.system()} {platform.release()} ({platform.machine()})",
+        f"System: {platform.system()} ({platform.machine()})",
         f"Commands: run by /bin/sh, {_describe_sandbox(sandbox)}",
         f"Date: {datetime.now(UTC).astimezone():%Y-%m-%d}",
     ]

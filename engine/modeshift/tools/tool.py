@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, Self
 
 from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.utils.function_calling import convert_to_openai_function
 from typing_extensions import TypedDict, Unpack
 
 from modeshift.modes.effects import EFFECTS, EffectName, ToolSpec
@@ -47,6 +49,14 @@ class Tool:
     runnable: BaseTool
     file: str
     """Where it is written, for messages about it."""
+
+    @cached_property
+    def declared(self) -> dict[str, Any]:
+        """Its name, description and parameters, as short as they can be, for ``bind_tools``."""
+        function = convert_to_openai_function(self.runnable)
+        if self.spec.served is None:
+            function["parameters"] = _shorten(function["parameters"])
+        return function
 
     @classmethod
     def of(
@@ -90,6 +100,32 @@ class Tool:
     def in_group(self, group: str | None) -> Self:
         """The same tool, for the modes that have the group; None for every mode."""
         return replace(self, spec=replace(self.spec, group=group))
+
+
+_UNTOLD = ("title", "maxItems")
+_PLAIN = {
+    "additionalProperties": (False,),
+    "default": ("", 0, False),
+    "minimum": (0, 1),
+    "minItems": (0, 1),
+}
+"""What anybody takes for granted."""
+
+
+def _shorten(schema: dict[str, Any]) -> dict[str, Any]:
+    """Without what tells a model nothing: titles, null, bounds that nobody would pass."""
+    match schema:
+        case {"anyOf": [dict(only), {"type": "null"}], "default": None, **rest}:
+            return _shorten(only | rest)
+    short = {key: value for key, value in schema.items() if key not in _UNTOLD}
+    for key, plain in _PLAIN.items():
+        if short.get(key) in plain:
+            del short[key]
+    if "items" in short:
+        short["items"] = _shorten(short["items"])
+    if "properties" in short:
+        short["properties"] = {name: _shorten(value) for name, value in short["properties"].items()}
+    return short
 
 
 _made: dict[Any, tuple[Any, StructuredTool]] = {}

@@ -16,14 +16,14 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from graph.agent import build as build_agent
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.models.loading import Models
-from modeshift.modes.catalog import Catalog
+from modeshift.modes.catalog import Catalog, prompts_of
 from modeshift.tools.toolbox import Toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.graph.conftest import Serve
 from tests.graph.journey import CLAUDE, GPT, answer, check_requests, list_thoughts
 from tests.graph.test_prefix import check_prefixes
 from tests.harness.conversation import APPROVE, REJECT, Conversation, make_agent, make_toolbox
-from tests.harness.modes import load_test_catalog, load_with
+from tests.harness.modes import MODES, load_test_catalog, load_with
 from tests.provider.anthropic_messages import refusal
 from tests.provider.script import Answer, Call, Failure, Step
 from tests.provider.server import ScriptedProvider
@@ -58,7 +58,8 @@ class Thread:
         """Another process takes over."""
         catalog = more.pop("catalog", None) or load_test_catalog()
         box = toolbox or make_toolbox(Workspace(self.workspace), catalog)
-        deps = AgentDeps(catalog, box, Models(name or self.name), **more)
+        models = Models(name or self.name)
+        deps = AgentDeps(catalog, box, models, prompts=prompts_of(MODES), **more)
         self.talk.agent = build_agent(deps, self.talk.agent.checkpointer)  # type: ignore[arg-type]  # it is one
 
     async def write(self, *messages: Any) -> None:

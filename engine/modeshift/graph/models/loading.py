@@ -224,7 +224,7 @@ class Seat:
         return BoundModel(
             SystemMessage(shared.system_prompt),
             shared.models[mode],
-            {tool.name: shared.toolbox[tool.name].runnable for tool in shared.toolbox.specs},
+            {tool.name: shared.toolbox[tool.name].declared for tool in shared.toolbox.specs},
             self.tools,
             mode.model or shared.models.default,
             shared.models.service(mode),

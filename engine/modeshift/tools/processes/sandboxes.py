@@ -185,8 +185,7 @@ def describe_sandbox(sandbox: Sandbox | None) -> str:
     """What the model should know of where its commands run."""
     if sandbox is None:
         return ""
-    network = "" if sandbox.has_network else ", without network"
     return (
-        f" It runs in a sandbox{network}: the machine is read-only but for the workspace and /tmp, "
-        "which is new each time; what is left running ends with the call, one runs at a time."
+        " In its sandbox only the workspace and /tmp (new each time) can be written; what is left "
+        "running ends with the call."
     )

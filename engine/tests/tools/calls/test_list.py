@@ -1,11 +1,13 @@
 """The list of tools: what does not fit is refused, with the file's name and what to do."""
 
 import asyncio
+import json
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from modeshift.modes.errors import ConfigurationError, InvalidCallError
 from modeshift.testing.snapshots import Snapshot
@@ -40,6 +42,57 @@ def test_a_function_that_is_defined_again_is_a_tool_of_its_own_types() -> None:
     assert second.invoke({"number": 7}) == "7, at least 5"
     with pytest.raises(ValidationError):
         second.invoke({"number": 3})
+
+
+def test_what_a_model_is_told_of_a_tool_is_short(workspace: Path) -> None:
+    """Types, bounds and defaults that say something; no title, and no word on null."""
+
+    class Page(BaseModel):
+        """One page."""
+
+        model_config = ConfigDict(extra="forbid")
+        title: str
+        size: int = 0
+
+    def fetch(title: str, pages: list[Page] | None = None, depth: int | None = None) -> str:
+        """Fetch pages."""
+        return title
+
+    tool = Tool.of(fetch, "read")
+    items = {
+        "description": "One page.",
+        "properties": {"title": {"type": "string"}, "size": {"type": "integer"}},
+        "required": ["title"],
+        "type": "object",
+    }
+    assert tool.declared["parameters"] == {
+        "properties": {
+            "title": {"type": "string"},
+            "pages": {"items": items, "type": "array"},
+            "depth": {"type": "integer"},
+        },
+        "required": ["title"],
+        "type": "object",
+    }
+    toolbox = Toolbox(Workspace(workspace), [tool])
+    assert toolbox.validate(tool, {"title": "a", "depth": None})["depth"] is None
+    with pytest.raises(InvalidCallError, match="more"):
+        toolbox.validate(tool, {"title": "a", "pages": [{"title": "b", "more": 1}]})
+
+
+def test_a_small_servers_grammar_takes_what_the_tools_declare(workspace: Path) -> None:
+    """llama.cpp refuses a pattern that is not anchored; an enumeration leaves no other mode."""
+    toolbox = build_toolbox(Workspace(workspace), load_test_catalog())
+    declared = {spec.name: toolbox[spec.name].declared["parameters"] for spec in toolbox.specs}
+    patterns = re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', json.dumps(declared))
+    assert all(re.fullmatch(r"\^.*\$", json.loads(pattern)) for pattern in patterns)
+    for name in ("switch_mode", "new_task"):
+        slugs = declared[name]["properties"]["mode_slug"]["enum"]
+        assert slugs == ["ask", "architect", "code", "debug"]
+        _, why = declared[name]["required"]
+        for slug, words, problem in (("x", "y", "mode 'x'"), ("ask", " \n", "it is empty")):
+            with pytest.raises(InvalidCallError, match=problem):
+                toolbox.validate(toolbox[name], {"mode_slug": slug, why: words})
 
 
 def test_a_tool_that_does_not_fit_its_function(snapshot: Snapshot) -> None:
