@@ -56,7 +56,8 @@ def _differs(_: Seats, place: Place, move: Move) -> str | None:
         expected = switch.target, switch.approvals or place.approvals
     elif is_end and task is not None:
         parent = place.parents[-1]
-        due = parent.then[0]._replace(then=parent.then[1:]) if parent.then else None
+        follows = parent.then and move.who == "end"
+        due = parent.then[0]._replace(then=parent.then[1:]) if follows else None
         expected = (
             parent.mode if place.mode == task.mode else place.mode,
             parent.approvals if place.approvals == task.approvals else place.approvals,
@@ -97,6 +98,9 @@ def _enters_shut(seats: Seats, place: Place, move: Move) -> str | None:
         return problem
     if switch.how == "by hand":
         return None
+    edges = {edge.to: edge.ask for edge in source.switches or ()}
+    if switch.how == "by edge" and edges.get(target.slug, edges.get(ANY)) != "never":
+        return f"{target.slug} is entered from {source.slug} unasked, without `ask: never`"
     why = _find_shut(source, target, switch.is_task, seats.values(place))
     return why and f"{target.slug} is entered from {source.slug}, though {why}"
 
@@ -124,8 +128,10 @@ def _find_shut(
 def _keeps_facts(seats: Seats, place: Place, move: Move) -> str | None:
     switch = place.switch
     is_applied = place.phase == Phase.SWITCHING and move.who in _APPLIED
-    is_set = move.who == "host" and place.phase != Phase.RETURNING and place.task is None
-    if not is_applied and not (is_set and move.to.mode != place.mode):
+    is_end = len(move.to.parents) < len(place.parents)
+    before = place.parents[-1].mode if is_end else place.mode
+    is_set = is_end or (move.who == "host" and place.task is None)
+    if not is_applied and not (is_set and move.to.mode != before):
         return None
     ended = ("mode", "conversation") if is_applied and switch and switch.is_task else ("mode",)
     kept = (name for name in move.to.facts if seats.deps.facts[name].scope in ended)
