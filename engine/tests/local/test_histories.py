@@ -85,7 +85,7 @@ def find_changed(bodies: list[dict[str, Any]]) -> list[int]:
 def _continues(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> bool:
     last, same = before[-1], after[len(before) - 1]
     words = remove_instructions(last["content"])
-    return same["role"] == last["role"] and same["content"].startswith(words)
+    return same["role"] == last["role"] and str(same["content"]).startswith(words)
 
 
 @pytest.fixture
@@ -100,7 +100,8 @@ def hold_talk(
             use(front, monkeypatch)
             talk = Conversation(make_agent(workspace))
             await talk.say("read a.txt")
-            talk.agent = make_agent(workspace, "openai:local", saver=talk.agent.checkpointer)
+            saver: Any = talk.agent.checkpointer
+            talk.agent = make_agent(workspace, "openai:local", saver=saver)
             await take_turns(talk, front, number, template)
             return front
 

@@ -82,9 +82,9 @@ def _shorten_ids(messages: Sequence[AnyMessage], origin: str) -> Iterator[AnyMes
             renamed = [ToolCall(**{**call, "id": ids[get_call_id(call)]}) for call in calls]
             is_same = renamed == calls
             yield message if is_same else message.model_copy(update={"tool_calls": renamed})
-        elif isinstance(message, ToolMessage) and (id := ids.get(message.tool_call_id)):
-            is_same = id == message.tool_call_id
-            yield message if is_same else message.model_copy(update={"tool_call_id": id})
+        elif isinstance(message, ToolMessage) and (new := ids.get(message.tool_call_id)):
+            is_same = new == message.tool_call_id
+            yield message if is_same else message.model_copy(update={"tool_call_id": new})
         else:
             yield message
 

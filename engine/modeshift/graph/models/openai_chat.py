@@ -62,6 +62,8 @@ class _Extended(_Base):
         self, response: dict[str, Any] | BaseModel, generation_info: dict[str, Any] | None = None
     ) -> ChatResult:
         body = response.model_dump(warnings=False) if isinstance(response, BaseModel) else response
+        if not isinstance(body, dict):
+            raise ValueError(f"no JSON object: {str(body)[:100]!r}")  # a web page
         error = body.get("error")
         for choice in body.get("choices") or ():
             if not choice.get("message"):  # Azure has filtered it

@@ -122,6 +122,12 @@ _TOO_LONG = re.compile(
 _REFUSED_CALL = "tool_use_failed"
 """Groq's code for a call that it could not read."""
 _FILTERED = "content_filter"
+_IN_TEMPLATE = re.compile(r"While executing \w+ at line \d+|roles must alternate", re.I)
+_ANOTHER_TEMPLATE = (
+    "the model's chat template takes no such conversation; start the server with another template "
+    "or model, or start a new thread"
+)
+_LOADING = re.compile(r"loading model|model is loading", re.I)
 _UNCLASSIFIED: dict[str, type[ModelError]] = {
     **dict.fromkeys(
         ("ConnectError", "ConnectTimeout", "RemoteProtocolError", "ReadError"), ModelConnectionError
@@ -141,13 +147,18 @@ or HTTP status."""
 def is_refused(error: Exception) -> bool:
     """Whether the request itself was refused: it would be again.
 
-    OpenRouter has a 404 for an image that none of a model's services takes.
+    OpenRouter has a 404 for an image that none of a model's services takes. llama.cpp has a 500 for
+    what some chat templates refuse.
     """
-    return getattr(error, "status_code", None) in (400, 404, 413, 422)
+    if getattr(error, "status_code", None) in (400, 404, 413, 422):
+        return True
+    return read_template_error(error) is not None
 
 
 def is_refused_unexplained(error: Exception) -> bool:
     """Whether the request was refused for something in it, and nothing here says for what."""
+    if read_template_error(error) is not None:
+        return True
     if getattr(error, "status_code", None) not in (400, 422) or _is_too_long(error):
         return False
     return _find_kind(error) is None and getattr(error, "code", None) != _FILTERED
@@ -155,6 +166,8 @@ def is_refused_unexplained(error: Exception) -> bool:
 
 def is_worth_another_try(error: Exception) -> bool:
     """Whether the same request may succeed a little later."""
+    if read_template_error(error) is not None:
+        return False
     if isinstance(error, ModelError):
         return error.is_retryable and getattr(error, "code", None) != "insufficient_quota"
     kind = _classify(error)
@@ -170,6 +183,17 @@ def _classify(error: Exception) -> type[ModelError] | None:
     statuses = (getattr(source, "status_code", None) for source in (error, response))
     status = next(filter(None, statuses), None) or getattr(error, "code", None)
     return _UNCLASSIFIED.get(type(error).__name__) or _UNCLASSIFIED.get(str(status))
+
+
+def read_template_error(error: Exception) -> str | None:
+    """What the model's chat template has raised, without llama.cpp's words around it.
+
+    None for other errors.
+    """
+    said = _said(error)
+    if not _IN_TEMPLATE.search(said):
+        return None
+    return said.rpartition("\nError: ")[2].removeprefix("Jinja Exception: ")
 
 
 def read_refused_call(error: Exception) -> AIMessage | None:
@@ -210,7 +234,11 @@ def provider_error(error: Exception, model: str, tries: int, *, has_begun: bool)
     for cause in _causes(error):
         if isinstance(cause, ModeshiftError):
             return ProviderError(str(cause))
-    detail = to_one_line(mask_secrets(_said(error)[:MAX_READ], find_secrets()), MAX_DETAIL)
+    raised = read_template_error(error)
+    said = mask_secrets((raised or _said(error))[:MAX_READ], find_secrets())
+    detail = to_one_line(said, MAX_DETAIL)
+    if raised is not None:
+        return ProviderError(f"the model {model!r} did not answer: {detail}: {_ANOTHER_TEMPLATE}")
     advice = _advice(error, model, has_begun=has_begun)
     times = f" (tried {tries} times)" if tries > 1 else ""
     kind = ProviderError
@@ -223,10 +251,13 @@ def provider_error(error: Exception, model: str, tries: int, *, has_begun: bool)
 
 def _advice(error: Exception, model: str, *, has_begun: bool) -> str:
     """What to do, as the beginning of a text that ends with the provider's own words."""
+    provider = PROVIDERS.get(model.partition(":")[0])
+    address = provider.address() if provider is not None else None
     if _is_too_long(error):
+        larger = "start the server with a larger window, " if address else ""
         return (
             "the conversation is longer than it can read; start a new thread, go on from an "
-            "earlier message, or set MODEL to one that reads more: "
+            f"earlier message, {larger}or set MODEL to one that reads more: "
         )
     if has_begun:
         return f"{BROKE_OFF}: "
@@ -235,17 +266,20 @@ def _advice(error: Exception, model: str, *, has_begun: bool) -> str:
             "the provider's content filter stopped the conversation; go on from an earlier "
             "message, or say it in other words: "
         )
-    provider = PROVIDERS.get(model.partition(":")[0])
-    address = provider.address() if provider is not None else None
-    key = (provider and provider.key) or "the key"
-    variable = provider.addresses[-1] if provider is not None and provider.addresses else ""
     kind = _find_kind(error)
+    variable = provider.addresses[-1] if provider is not None and provider.addresses else ""
     if kind is None:
-        return f"at {address}: " if address else ""
+        is_unread = isinstance(error, ValueError | TypeError | AttributeError)
+        sent = f"what {address} sent is no answer; check {variable}: "
+        return (sent if is_unread else f"at {address}: ") if address else ""
+    if kind is ModelAPIError and _LOADING.search(str(error)):
+        return "the server is still loading it; send a message when it is ready: "
     wait = read_retry_after(error)
+    server = address or (provider and provider.default_address)
     return _ADVICE[kind].format(
-        key=key,
-        server=address or (provider and provider.default_address) or "the provider",
+        key=(provider and provider.key) or "the key",
+        server=server or "the provider",
+        reach=f"start it, or check {variable}" if server else "check the network",
         where=f", and whether {variable}={address} ends as the server expects" if address else "",
         wait=f"; it asks to wait {wait:g} s" if wait else "",
     )
@@ -265,9 +299,9 @@ _ADVICE: dict[type[Exception], str] = {
     ModelPermissionDeniedError: "the provider does not let {key} use it: ",
     ModelNotFoundError: "the provider does not know it; check that MODEL is right{where}: ",
     ModelRateLimitError: "too many requests, or no quota left{wait}: ",
-    ModelTimeoutError: "no answer in time: ",
+    ModelTimeoutError: "no answer in time; send a message to try again: ",
     ModelAPIError: "the provider failed; send a message to try again: ",
-    ModelConnectionError: "{server} cannot be reached: ",
+    ModelConnectionError: "{server} cannot be reached; {reach}, and send a message to try again: ",
 }
 
 

@@ -58,7 +58,8 @@ def test_what_is_one_and_what_is_closed(history: list[AnyMessage], sent: list[st
 
 def test_an_image_stays_when_messages_are_one() -> None:
     image = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
-    (sent,) = make_chat_history([HumanMessage([image]), HumanMessage("what is it?")], HERE)
+    history: list[AnyMessage] = [HumanMessage([image]), HumanMessage("what is it?")]
+    (sent,) = make_chat_history(history, HERE)
     assert sent.content == [image, {"type": "text", "text": "what is it?"}]
 
 
@@ -75,7 +76,8 @@ def test_an_image_stays_when_messages_are_one() -> None:
     ],
 )
 def test_ids_from_elsewhere_are_short(id: str, origin: str, *, stays: bool) -> None:
-    history = [HumanMessage("go"), answer("", id, origin=origin), result(id)]
+    asked = answer("", id, origin=origin)
+    history: list[AnyMessage] = [HumanMessage("go"), asked, result(id)]
     _, asking, answered = make_chat_history(history, HERE)
     assert isinstance(asking, AIMessage)
     assert isinstance(answered, ToolMessage)
@@ -87,7 +89,8 @@ def test_ids_from_elsewhere_are_short(id: str, origin: str, *, stays: bool) -> N
 
 def test_several_calls_are_split_for_those_who_take_one() -> None:
     both = answer("Both.", "callnumb1", "callnumb2", origin=HERE)
-    history = [HumanMessage("go"), both, result("callnumb2"), result("callnumb1"), answer("Done.")]
+    results = [result("callnumb2"), result("callnumb1")]
+    history: list[AnyMessage] = [HumanMessage("go"), both, *results, answer("Done.")]
     assert len(make_chat_history(history, HERE)) == len(history)
     sent = make_chat_history(history, HERE, splits_calls=True)
     assert describe(sent) == [

@@ -10,8 +10,10 @@ import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 
 from modeshift.graph.messages.from_model import ENDED, REFUSED
+from modeshift.graph.messages.instructions import remove_instructions
 from modeshift.graph.models.loading import Models
 from modeshift.modes.errors import ProviderError
+from modeshift.testing.snapshots import Snapshot
 from tests.graph.models.byte_server import EVENTS, ByteServer, Reply, events, serving_bytes, whole
 from tests.graph.models.shapes import ANTHROPIC, ARGS, AZURE, KIMI, SHAPES, VLLM, Shape
 from tests.harness.conversation import Conversation, make_agent
@@ -132,6 +134,54 @@ async def test_the_words_of_an_error(talking: Talking) -> None:
             with pytest.raises(ProviderError) as caught:
                 await talk.say("go")
             assert text in str(caught.value)
+
+
+_IN_TEMPLATE = """
+------------
+While executing CallExpression at line 48, column 32 in source:
+...== 0) %}\u21b5            {{- raise_exception('After the optional system message, con...
+                                           ^
+Error: Jinja Exception: Conversation roles must alternate user and assistant."""
+_WRAPPED = f"Unable to generate parser for this template. Automatic parser failed: {_IN_TEMPLATE}"
+_UNDEFINED = _IN_TEMPLATE.partition("Jinja")[0] + "Cannot operate on undefined values"
+_LARGE = "request (2995 tokens) exceeds the available context size (512 tokens), try increasing it"
+BEGUN = {"choices": [{"index": 0, "delta": {"content": "He"}}]}
+SOON = {"retry-after": "0.01"}
+HTML = b"<!DOCTYPE html><html><body><h1>It works!</h1></body></html>"
+LOCAL: dict[str, tuple[Reply, int]] = {
+    "template, 400": (whole({"error": {"code": 400, "message": _WRAPPED}}, 400), 1),
+    "template, 500": (whole({"error": {"code": 500, "message": _IN_TEMPLATE}}, 500), 1),
+    "template, undefined": (whole({"error": {"code": 500, "message": _UNDEFINED}}, 500), 1),
+    "loading": (whole({"error": {"code": 503, "message": "Loading model"}}, 503, SOON), 3),
+    "window": (whole({"error": {"code": 400, "message": _LARGE}}, 400), 1),
+    "HTML": (Reply(HTML, "text/html"), 1),
+    "HTML, 502": (Reply(HTML, "text/html", 502, SOON), 3),
+    "not JSON": (Reply(b"Hello, I am a printer."), 1),
+    "HTML, streamed": (Reply(HTML, "text/html"), 1),
+    "stopped, streamed": (
+        events({"choices": [{"index": 0, "delta": {"content": "He"}}]}, end=""),
+        1,
+    ),
+}
+"""What a server of one's own sends, and how often it is asked."""
+
+
+async def test_a_server_of_ones_own_fails(talking: Talking, snapshot: Snapshot) -> None:
+    """A line says what to do; the user's words go with the next message."""
+    lines = []
+    for name, (reply, times) in LOCAL.items():
+        is_streamed = "streamed" in name
+        replies = [*[reply] * times, VLLM.last[is_streamed]]
+        with talking(VLLM, replies, is_streamed=is_streamed) as (talk, server):
+            with pytest.raises(ProviderError) as caught:
+                await talk.say("go")
+            lines.append(f"{name}: {caught.value}\n")
+            await talk.say("go on")
+            assert (await talk.messages())[-1].text == "Done."
+        *_, (_, asked) = server.requests
+        assert [message["role"] for message in asked["messages"]] == ["system", "user"], name
+        assert remove_instructions(asked["messages"][1]["content"]) == "go\n\ngo on"
+    snapshot("local-server-errors.txt", "".join(lines))
 
 
 @pytest.mark.parametrize("shape", [AZURE, VLLM], ids=["azure_openai", "openai"])
