@@ -190,8 +190,10 @@ class Outcome:
         settled = {result.tool_call_id for result in self._results}
         settled |= {get_call_id(switch["call"]) for switch in list_switches(self._switch)}
         left = [each for each in self._question.judged if each.id not in settled]
-        journal = self._deps.started_calls.journal.mark(self._thread)
-        plan = plan_batches(journal, self._question.message, left, self._approved)
+        plan = list[list[Planned]]()
+        if left:
+            journal = self._deps.started_calls.journal.mark(self._thread)
+            plan = plan_batches(journal, self._question.message, left, self._approved)
         seen = Seen(has_calls=bool(plan), has_switch=self._switch is not None)
         (event,) = choose(Phase.REVIEWING, seen)
         return event, Update(

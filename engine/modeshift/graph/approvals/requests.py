@@ -84,7 +84,7 @@ def _action_request(deps: AgentDeps, context: CallContext, judged: Judged) -> Ac
     request = ActionRequest(
         name=judged.call["name"],
         args=args,
-        description=_describe(deps, context, judged),
+        description=_describe(deps, context, judged, args),
         id=str(judged.call["id"]),
     )
     if judged.can_be_remembered and judged.subject.exact is not None:
@@ -94,7 +94,9 @@ def _action_request(deps: AgentDeps, context: CallContext, judged: Judged) -> Ac
     return request
 
 
-def _describe(deps: AgentDeps, context: CallContext, judged: Judged) -> str:
+def _describe(
+    deps: AgentDeps, context: CallContext, judged: Judged, shown: Mapping[str, Any]
+) -> str:
     assert judged.args is not None
     mode, task = context.seat.mode, to_one_line(context.task, MAX_TASK)
     place = f" (in the sub-task {task!r})" if context.seat.depth else ""
@@ -113,7 +115,7 @@ def _describe(deps: AgentDeps, context: CallContext, judged: Judged) -> str:
             )
         return (
             f"Switch from {mode.name} to {target.name} mode? "
-            f"Reason: {to_one_line(judged.args['reason'], MAX_REASON)}\n"
+            f"Reason: {shown['reason']}\n"
             f"{describe_switch(deps, mode, target)}{_describe_met(judged)}"
         )
     if judged.effect.takes_answer:
