@@ -203,11 +203,11 @@ class DueCall:
     async def started(self) -> AsyncIterator[str | None]:
         """Record the call as begun; gives why it must not, as it may have run, say."""
         async with AsyncExitStack() as stack:
-            if self._takes_turns():  # first: while it waits it has not begun
+            if self._needs_lock():  # first: while it waits it has not begun
                 root = self._deps.toolbox.workspace.root
                 with suppress(ToolFailedError, OSError):  # the command itself says so
                     await stack.enter_async_context(workspace_lock(root, self._emit))
-                    self._calling = replace(self._calling, turn=asyncio.Lock())
+                    self._calling = replace(self._calling, lock=asyncio.Lock())
             try:
                 problem = await self._begin()
                 self._has_started = problem is None
@@ -221,7 +221,7 @@ class DueCall:
     def _changes_the_world(self) -> bool:
         return self._judged.effect.changes_the_world and not self._judged.verdict.is_read_only
 
-    def _takes_turns(self) -> bool:
+    def _needs_lock(self) -> bool:
         """Whether it is to run a command in the sandbox now, and not refuse or go on beside."""
         judged, commands = self._judged, self._calling.commands
         spec = None if judged.tool is None else judged.tool.spec

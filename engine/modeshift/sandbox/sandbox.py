@@ -120,7 +120,7 @@ class BubblewrapSandbox:
             )
             return _Prepared(findings, protection, program)
 
-        async with calling.turn or workspace_lock(workspace.root, calling.emit):
+        async with calling.lock or workspace_lock(workspace.root, calling.emit):
             findings, protection, program = await _prepare(prepare)
             ended = await run(program, command.seconds, limits, calling.emit)
             notices = [

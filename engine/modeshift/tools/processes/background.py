@@ -192,7 +192,7 @@ class Calling:
     """Those of the turn; None where it is not known when a turn ends."""
     ran: list[Ran] = field(default_factory=list)
     """What the call has run so far."""
-    turn: asyncio.Lock | None = None
+    lock: asyncio.Lock | None = None
     """For the call's commands among themselves, where it has the workspace's lock already."""
 
 

@@ -166,7 +166,7 @@ async def run_command(
             raise ToolFailedError(f"{line!r} cannot run in the background, as {why}")
         current.ran.append(Ran(line, folder, None, goes_on=True))
         id = turn.start(
-            line, current.call_id, lambda emit: run(replace(current, emit=emit, turn=None))
+            line, current.call_id, lambda emit: run(replace(current, emit=emit, lock=None))
         )
         return f"Started in the background; read its output with read_output, id={id!r}."
     text = await run(current)
