@@ -158,6 +158,7 @@ class DueCall:
         self._before: Digests = {}
         """Of the files that it edits."""
         is_read_only = judged.verdict.is_read_only
+        self._changes_the_world = judged.effect.changes_the_world and not is_read_only
         self._calling = Calling(
             edits_freely=context.seat.edit_restriction is None and not is_read_only,
             is_read_only=is_read_only,
@@ -203,7 +204,8 @@ class DueCall:
     async def started(self) -> AsyncIterator[str | None]:
         """Record the call as begun; gives why it must not, as it may have run, say."""
         async with AsyncExitStack() as stack:
-            if self._needs_lock():  # first: while it waits it has not begun
+            # First: while it waits it has not begun.
+            if self._changes_the_world and self._needs_lock():
                 root = self._deps.toolbox.workspace.root
                 with suppress(ToolFailedError, OSError):  # the command itself says so
                     await stack.enter_async_context(workspace_lock(root, self._emit))
@@ -217,18 +219,14 @@ class DueCall:
                 if self._key is not None:
                     self._journal.leave(self._key)
 
-    @property
-    def _changes_the_world(self) -> bool:
-        return self._judged.effect.changes_the_world and not self._judged.verdict.is_read_only
-
     def _needs_lock(self) -> bool:
-        """Whether it is to run a command in the sandbox now, and not refuse or go on beside."""
+        """Whether it is to run a command in the sandbox, and not beside the turn."""
         judged, commands = self._judged, self._calling.commands
         spec = None if judged.tool is None else judged.tool.spec
         if self._deps.toolbox.sandbox is None or spec is None or not spec.sandboxed:
             return False
         goes_on = (judged.args or {}).get("background") or (commands and commands.name_running())
-        return self._changes_the_world and not goes_on
+        return not goes_on
 
     @property
     def _journal(self) -> Journal:
