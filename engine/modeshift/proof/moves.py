@@ -207,11 +207,12 @@ class Moves:
         for policy in policies:
             what, given = f"the host sets approvals {policy}", later._replace(approvals=policy)
             yield Move("host", what, given, given)
-            to = self._nodes.run("intake", place, Outside("approvals", policy))
-            yield Move("host", f"{what} during the run", to, given)
+            if is_free:
+                to = self._nodes.run("intake", place, Outside("approvals", policy))
+                yield Move("host", f"{what} during the run", to, given)
         # Elsewhere it leads to where the mode's own turn leads, too.
-        is_own = place.phase in (Phase.IDLE, Phase.REVIEWING, Phase.SWITCHING)
-        for slug in others if self._is_exact or is_own else ():
+        is_own = place.limit is None and place.phase in (Phase.REVIEWING, Phase.SWITCHING)
+        for slug in others if self._is_exact or is_own or place.phase == Phase.IDLE else ():
             yield from self._set_mode(place, slug)
         if self._is_exact or place.phase in (Phase.IDLE, Phase.THINKING):
             yield from self._interrupt(place, others)

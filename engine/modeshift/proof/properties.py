@@ -34,6 +34,8 @@ class Property(NamedTuple):
     """From everywhere such a place must be reached, without the host."""
     applies: Callable[[Seats, Place], bool] = lambda _seats, _place: True
     """From which places it must be."""
+    sees_host: bool = False
+    """Whether it is about the host's moves, too."""
 
 
 def _grows(seats: Seats, place: Place, move: Move) -> str | None:
@@ -236,10 +238,10 @@ def _is_over(place: Place) -> bool:
 ENTERS = "a mode is entered only along an open edge, by hand, and within the limit"
 BUILT_IN = (
     Property("rights grow only by a person, the host, or the end of a sub-task", _grows),
-    Property("mode, approvals and limit change only as was approved", _differs),
+    Property("mode, approvals and limit change only as was approved", _differs, sees_host=True),
     Property("a sub-task is approved by a person, and never deeper than allowed", _begins_wrongly),
     Property(ENTERS, _enters_shut),
-    Property("what is true of a mode alone ends with it", _keeps_facts),
+    Property("what is true of a mode alone ends with it", _keeps_facts, sees_host=True),
     Property("no node sends an event that is illegal where it sends it", _illegal),
     Property("a sub-task's end leads back to the conversation that began it", _ends_within),
     Property("no tool is bound or runs that the mode or the limit lacks", of_seat=_has_more),

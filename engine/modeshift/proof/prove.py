@@ -54,6 +54,9 @@ class _Observer:
     def __init__(self, exploration: Exploration, properties: Sequence[Property]) -> None:
         self._seats = exploration.seats
         self._of_move = [(rule.name, rule.of_move) for rule in properties if rule.of_move]
+        self._of_host = [
+            (rule.name, rule.of_move) for rule in properties if rule.of_move and rule.sees_host
+        ]
         self._of_seat = [(rule.name, rule.of_seat) for rule in properties if rule.of_seat]
         self._seen = set[tuple[str, str | None, str, int]]()
         self.problems: dict[str, tuple[str, Place, list[str]]] = {}
@@ -67,7 +70,10 @@ class _Observer:
         self.phases.add((place.phase, to.phase))
         if move.who != "host":
             self._note(place, move, bare, to)
-        broken = [(name, check(self._seats, place, move)) for name, check in self._of_move]
+        checks = self._of_host if move.who == "host" else self._of_move
+        broken = list[tuple[str, str | None]]()
+        if move.to is not move.given:
+            broken = [(name, check(self._seats, place, move)) for name, check in checks]
         seat = to.mode, to.limit, to.approvals, to.depth
         if seat not in self._seen:
             self._seen.add(seat)
