@@ -156,10 +156,9 @@ def _illegal(_: Seats, place: Place, move: Move) -> str | None:
 
 
 def _ends_within(_: Seats, place: Place, move: Move) -> str | None:
-    is_end = move.to.phase == Phase.IDLE and place.phase in (Phase.THINKING, Phase.ACTING)
-    return (
-        "the turn ends in a sub-task" if is_end and move.to.task and move.who == "model" else None
-    )
+    sources = (Phase.IDLE, Phase.THINKING, Phase.ACTING, Phase.RETURNING)
+    is_end = move.to.phase == Phase.IDLE and place.phase in sources
+    return "the turn ends in a sub-task" if is_end and move.to.task else None
 
 
 def _has(mode: Mode, tool: ToolSpec, probe: Probe | None) -> bool:
@@ -243,7 +242,11 @@ BUILT_IN = (
     Property(ENTERS, _enters_shut),
     Property("what is true of a mode alone ends with it", _keeps_facts, sees_host=True),
     Property("no node sends an event that is illegal where it sends it", _illegal),
-    Property("a sub-task's end leads back to the conversation that began it", _ends_within),
+    Property(
+        "a sub-task's end leads back to the conversation that began it",
+        _ends_within,
+        sees_host=True,
+    ),
     Property("no tool is bound or runs that the mode or the limit lacks", of_seat=_has_more),
     Property("what needs a person's yes never runs without", of_seat=_runs_unasked),
     Property("from everywhere the turn can end", must_reach=_is_over),

@@ -531,6 +531,21 @@ async def test_it_asks_where_something_may_be_gained(there: Path) -> None:
     restart(talk, there, catalog=FREE, model=OfflineModel())
     await talk.say("switch to ask: why", mode="code")
     assert await talk.waiting()
+    other = FREE["ask"].model_copy(update={"model": "offline"})
+    models = Catalog([other if slug == "ask" else FREE[slug] for slug in FREE], "ask")
+    talk = await run_script(there, [ask_for("ask")], mode="code", catalog=models)
+    assert await talk.waiting()
+
+
+async def test_a_switch_by_edge_asks_where_the_edge_does_not_say_so_any_more(there: Path) -> None:
+    talk = await run_script(there, "hello", [ask_for("ask")], "done", mode="code", catalog=FREE)
+    more = {"messages": [{"role": "user", "content": "more"}]}
+    await talk.send_until("review", more)
+    assert (await talk.values())["switch"]["how"] == "by edge"
+    restart(talk, there)
+    await talk.send(None)
+    assert "A person has to say yes by now" in (await talk.results())["step1_0"].text
+    assert await talk.mode() == "code"
 
 
 async def test_nobody_writes_the_facts_from_outside(there: Path) -> None:

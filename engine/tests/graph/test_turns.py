@@ -245,8 +245,22 @@ async def test_a_call_refused_in_one_mode_does_not_run_in_another(workspace: Pat
     assert list(workspace.iterdir()) == []
 
 
-async def test_a_switch_that_was_asked_for_goes_before_a_suggestion(workspace: Path) -> None:
-    question = {"question": "?", "follow_up": [{"text": "y", "mode": "code"}]}
-    talk = await run_script(workspace, [("ask_followup_question", question), switch_to("debug")])
-    await talk.decide({"type": "respond", "message": "y (switch to code)"}, APPROVE)
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_a_switch_that_was_asked_for_goes_before_a_suggestion(
+    workspace: Path, is_first: bool
+) -> None:
+    arguments = {"question": "?", "follow_up": [{"text": "y", "mode": "code"}]}
+    question = ("ask_followup_question", arguments)
+    calls = [switch_to("debug"), question] if is_first else [question, switch_to("debug")]
+    talk = await run_script(workspace, calls)
+    answer = {"type": "respond", "message": "y (switch to code)"}
+    await talk.decide(*([APPROVE, answer] if is_first else [answer, APPROVE]))
     assert await talk.mode() == "debug"
+
+
+async def test_a_suggestion_of_the_mode_that_it_is_in_is_an_answer(workspace: Path) -> None:
+    arguments = {"question": "?", "follow_up": [{"text": "y", "mode": "ask"}]}
+    talk = await run_script(workspace, [("ask_followup_question", arguments)])
+    for _ in await talk.waiting():
+        await talk.decide({"type": "respond", "message": "y (switch to ask)"})
+    assert (await talk.mode(), (await talk.values())["mode_changes"]) == ("ask", [])
