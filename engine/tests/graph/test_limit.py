@@ -11,9 +11,10 @@ from modeshift.graph.entry.checks import build_settings_check
 from modeshift.graph.models.loading import Models
 from modeshift.graph.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
+from modeshift.modes.effects import EFFECTS, ToolSpec
 from modeshift.modes.errors import InvalidInputError, UnknownModeError
-from modeshift.modes.mode import Grant, Mode
-from modeshift.modes.policy import Approvals, is_within
+from modeshift.modes.mode import Grant, Level, Mode
+from modeshift.modes.policy import Approvals, is_offered, is_within
 from modeshift.tools.tool import Tool
 from modeshift.tools.toolbox import Toolbox, build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
@@ -241,6 +242,14 @@ def test_which_modes_are_within(
 ) -> None:
     specs = build_toolbox(Workspace(workspace), load_test_catalog()).specs
     assert is_within(_with("one", *mode), _with("two", *limit), specs) is expected
+
+
+def test_a_mode_that_runs_commands_is_beyond_one_that_runs_a_few() -> None:
+    tool = ToolSpec("run", EFFECTS["command"], "command", command="line", sandboxed=True)
+    rules = {"permissions": {"run": {"pwd": "allow"}}, "level": Level.BUILT_IN}
+    few = _with("few").model_copy(update=rules)
+    assert is_offered(few, tool)
+    assert not is_within(_with("all", "command"), few, [tool])
 
 
 async def test_a_fork_behind_it_is_limited_too(there: Path) -> None:
