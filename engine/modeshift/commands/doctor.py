@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from shlex import quote
 from shutil import which
 
+from modeshift.graph.compaction import describe_window
 from modeshift.graph.configuration.loading import AgentLoader, choose_sandbox
 from modeshift.graph.configuration.settings import Settings, load_settings
 from modeshift.graph.configuration.user_files import make_private
@@ -35,6 +36,7 @@ def main() -> Iterator[str]:
     yield from _check_repositories(settings)
     yield from _check_commands(settings)
     yield from _check_modes(deps)
+    yield from _check_models(deps)
     if is_there(COMMANDS, "dev"):
         yield from _check_server(settings)
         yield from _check_browser()
@@ -114,6 +116,24 @@ def _check_modes(deps: AgentDeps) -> Iterator[str]:
         else:
             text = f"commands in {slug} mode cannot change the workspace"
             yield _say(YES, text, restriction)
+
+
+def _check_models(deps: AgentDeps) -> Iterator[str]:
+    """What the models' servers say, and how the models are told of a change of mode."""
+    modes = {mode.model or deps.models.default: mode for mode in reversed(deps.catalog.values())}
+    for name, mode in modes.items():
+        if problem := deps.models.problem(mode):
+            yield _say(NO, problem)
+        elif name != "offline":
+            seat = deps.seat(mode.slug)
+            window, server = seat.window, seat.model.service.server
+            says = f"{name} reads {window:,} tokens" if window else f"{name}: no window is known"
+            if server is None:
+                says = f"{name}: its server is not there, or not ready: it is asked again later"
+            is_small = window is not None and seat.first_request_size > window
+            kind = PART if is_small or not window else YES
+            says = describe_window(deps, seat, {}) if is_small else says
+            yield _say(kind, says, f"a change of mode: {seat.describe_way()}")
 
 
 def _check_server(settings: Settings) -> Iterator[str]:

@@ -96,7 +96,7 @@ def _describe_mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterato
     yield f"{mode.slug}  {mode.name}  ({mode.level}: {mode.file}{default})"
     parameters = f" with {dict(mode.model_parameters)}" if mode.model_parameters else ""
     yield f"  model {mode.model or deps.models.default}{parameters}"
-    yield f"  a change of mode: {deps.models.service(mode).fields.way}"
+    yield f"  a change of mode: {deps.seat(mode.slug).way[0]}"
     if rules := deps.prompt_rules(None) + deps.prompt_rules(mode.slug):
         yield f"  rules: {len(rules)} characters"
     width = max(len(tool.name) for tool in deps.toolbox.specs)

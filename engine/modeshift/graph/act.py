@@ -31,7 +31,7 @@ from modeshift.graph.messages.repair import (
     mark_edited,
     truncate,
 )
-from modeshift.graph.models.loading import Seat
+from modeshift.graph.models.seats import Seat
 from modeshift.graph.routing import get_thread, next_step, sets_only_approvals
 from modeshift.graph.state import ActTask, Facts, Planned, Update
 from modeshift.modes.choice import Seen, choose
@@ -55,7 +55,7 @@ async def run_tool(
     assert judged.tool is not None
     id = judged.id
     # As many characters as the window has tokens: a quarter of it, at four letters to a token.
-    window = seat.model.window or MAX_RESULT_CHARACTERS
+    window = seat.window or MAX_RESULT_CHARACTERS
     max_characters = min(MAX_RESULT_CHARACTERS, window)
     # With paths and URL as they were resolved and judged, not as they may resolve by now.
     args = {**judged.call["args"], **judged.resolved}

@@ -18,7 +18,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.messages.instructions import Instruction
 from modeshift.graph.messages.thinking import drop_unbound_thinking, find_last_prefix
-from modeshift.graph.models.loading import Seat
+from modeshift.graph.models.seats import Seat
 from modeshift.graph.state import State, Todo
 from modeshift.modes.errors import ModelError
 from modeshift.modes.plain_text import escape_invisible, to_one_line
@@ -50,12 +50,10 @@ def describe_handover(name: str, written: Sequence[str], todos: Sequence[Todo] =
 def build_note(deps: AgentDeps, state: State, slug: str, text: str) -> Instruction:
     """It stands behind the last message, and changes nothing else that the model knows."""
     instructions = state.get("instructions", [])
-    names = deps.seat_in(state, slug).model.names
-    last = (
-        instructions[-1]
-        if instructions
-        else Instruction(after="", text="", mode=slug, tools=[*names], words="", environment="")
-    )
+    seat = deps.seat_in(state, slug)
+    names, (way, _) = [*seat.model.names], seat.way
+    new = Instruction(after="", text="", mode=slug, tools=names, words="", environment="", way=way)
+    last = instructions[-1] if instructions else new
     return {**last, "after": str(state["messages"][-1].id), "text": text}
 
 
@@ -182,6 +180,7 @@ async def list_news(
             tools=[*seat.model.names],
             words=digest,
             environment=environment,
+            way=seat.way[0],
         )
     ]
 
@@ -260,16 +259,16 @@ def drop_stale_thinking(
             "changed, or they are of another program or an older version of this one"
         )
     bound = deps.seat_in(state, slug).model
-    fields = bound.service.fields
+    instructions = state.get("instructions", [])
+    fields = bound.service.find_fields(instructions)
     last = find_last_prefix(remaining, bound.api)
-    if last is not None and fields.way != "rewrite":
-        instructions = state.get("instructions", [])
-        if last != bound.declare(fields.way, instructions)[1]:
-            also = "" if fields.thinking == "all" else ", and its earlier thoughts are left out"
-            notices.append(
-                "the model's prompt or tools have changed since its last answer: the provider's "
-                f"cache starts anew{also}"
-            )
+    is_kept = last is not None and fields.way != "rewrite"
+    if is_kept and last != bound.declare(fields.way, instructions)[1]:
+        also = "" if fields.thinking == "all" else ", and its earlier thoughts are left out"
+        notices.append(
+            "the model's prompt or tools have changed since its last answer: the provider's "
+            f"cache starts anew{also}"
+        )
     for notice in notices:
         log.warning("%s", notice)
     return remaining, notices

@@ -5,8 +5,10 @@ checkpoints keep the whole history.
 """
 
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from itertools import takewhile
+from math import inf
+from typing import Any
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
@@ -22,11 +24,11 @@ from modeshift.graph.messages.from_model import is_complete
 from modeshift.graph.messages.instructions import keep_first, place
 from modeshift.graph.messages.thinking import drop_unbound_thinking
 from modeshift.graph.models.bound_model import call_model
-from modeshift.graph.models.loading import Seat
+from modeshift.graph.models.seats import Seat
 from modeshift.graph.models.usage import NO_FILL, Usage, add_usage, count_answer
 from modeshift.graph.state import State, Update
 from modeshift.modes.choice import Seen, choose
-from modeshift.modes.errors import ConfigurationError, ProviderError, TooLongError
+from modeshift.modes.errors import ProviderError, TooLongError
 from modeshift.modes.phases import Phase
 from modeshift.prompts import render_summary_request
 
@@ -96,26 +98,39 @@ def _cut(message: AnyMessage) -> AnyMessage:
 
 DUE_AT = 0.85
 """Of the window: how full it may get."""
+BOUNDED_DUE_AT = 0.7
+"""The same where an answer may take a quarter of it, for which a server may want room."""
 
 
 def is_due(seat: Seat, state: State) -> bool:
-    """Whether the history is to be summarized before the model is asked.
-
-    Raises ``ConfigurationError`` if the window cannot even hold the prompt.
-    """
-    window = seat.model.window
-    if window is not None and (size := seat.prompt_size) > window:
-        name = seat.mode.name
-        raise ConfigurationError(
-            f"the model {seat.model.name!r} reads {window:,} tokens at most, and the "
-            f"prompt and the tools of {name} mode alone take about {size:,}; set CONTEXT_WINDOW "
-            "to what it really reads, or MODEL to a model that reads more"
-        )
+    """Whether the history is to be summarized before the model is asked."""
     if state.get("compact"):
         return True
-    if window is None or not may_compact(state):
+    if (window := seat.window) is None or not may_compact(state):
         return False
-    return _estimate_request(seat, state) >= DUE_AT * window
+    due_at = DUE_AT if seat.model.service.max_tokens is None else BOUNDED_DUE_AT
+    return _estimate_request(seat, state) >= due_at * window
+
+
+def find_small_window(deps: AgentDeps, seat: Seat, state: Mapping[str, Any]) -> str | None:
+    """Why the window cannot even hold the prompt; None if it can."""
+    is_small = seat.window is not None and seat.prompt_size > seat.window
+    return describe_window(deps, seat, state) if is_small else None
+
+
+def describe_window(deps: AgentDeps, seat: Seat, state: Mapping[str, Any]) -> str:
+    """That the window is too small for the mode's first request, and which modes fit."""
+    usable = [slug for slug, mode in deps.catalog.items() if deps.models.problem(mode) is None]
+    seats = {slug: deps.seat_in(state, slug) for slug in usable}
+    sizes = {slug: each.first_request_size for slug, each in seats.items()}
+    fits = [slug for slug, each in seats.items() if sizes[slug] < (each.window or inf)]
+    listed = ", ".join(f"{slug} {size:,}" for slug, size in sizes.items())
+    fitting = f"modes that fit: {', '.join(fits)}" if fits else "no mode fits"
+    return (
+        f"the model {seat.model.name!r} reads {seat.window:,} tokens, and the first request of a "
+        f"mode has about: {listed}; {fitting}; start its server with a larger window, set "
+        "CONTEXT_WINDOW to what it really reads, or MODEL to a model that reads more"
+    )
 
 
 def may_compact(state: State) -> bool:
@@ -240,8 +255,8 @@ async def compact(
     messages = state.get("messages", [])
     is_turn = bool(messages) and not isinstance(messages[-1], AIMessage)
     update = Update(compact=False)
-    bound = deps.seat_in(state, slug).model
-    size, window = estimate_tokens(messages), bound.window
+    seat = deps.seat_in(state, slug)
+    size, window = estimate_tokens(messages), seat.window
     room = min(window or size, size)
     files = "".join(list_files(deps, slug, state))
     usage, room_left = Usage(), int(room * KEPT)
@@ -253,7 +268,7 @@ async def compact(
         else:
             answers = ask_for_summary(deps, slug, state, config, int(room * CUT_TO))
             async for answer in answers:
-                usage = add_usage(usage, count_answer(answer, bound.name, window))
+                usage = add_usage(usage, count_answer(answer, seat.model.name, window))
             summary, text = build_summary(answer, files), "A summary"
             shorter = replace_by_summary(messages, summary, room_left)
             if estimate_tokens(shorter) > size * (1 - MUST_SAVE):

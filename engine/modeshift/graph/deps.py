@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import get_type_hints
 
-from modeshift.graph.models.loading import BoundModes
+from modeshift.graph.models.seats import BoundModes
 from modeshift.graph.state import list_own_keys
 from modeshift.graph.threads import StartedCalls
 from modeshift.modes.facts import ProjectTests

@@ -292,6 +292,7 @@ class Conversation:
             f"mode       {mode}" + (f", at most {limit}" if (limit := values.get("limit")) else ""),
             f"approvals  {approvals}",
             f"model      {self._deps.catalog[mode].model or self._deps.models.default}",
+            f"switches   {self._deps.seat(mode).describe_way(values.get('instructions') or ())}",
             f"window     {last.get('used') or 0} tokens{size}",
             f"workspace  {values.get('workspace') or self._deps.toolbox.workspace.root}",
             f"runs       {where}",

@@ -13,6 +13,7 @@ from modeshift.graph.compaction import HEADER, MIN_NEW, NO_SUMMARY
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.messages.repair import remove_marks
 from modeshift.graph.models.loading import Models
+from modeshift.modes.catalog import prompts_of
 from modeshift.modes.errors import ConfigurationError, ProviderError
 from modeshift.modes.policy import Approvals
 from modeshift.prompts import render_summary_request
@@ -20,12 +21,12 @@ from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.graph.conftest import Serve
 from tests.harness.conversation import APPROVE, Conversation, cut_off, make_agent
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import MODES, load_test_catalog
 from tests.harness.recording import MODELS
 from tests.provider.script import Answer, Call, Failure, Step, call, say
 from tests.provider.server import ScriptedProvider
 
-WINDOW = 10_000
+WINDOW = 9_500
 REQUEST = render_summary_request()
 TEXT = "The user wants the file read again and again; it has words in it."
 CLAUDE = MODELS["anthropic"]
@@ -311,7 +312,8 @@ async def test_it_cannot_loop(workspace: Path, serve: Serve) -> None:
     with serve(worker := Worker([*[read("")] * 20, say("Done.")], say(TEXT)), "anthropic"):
         catalog = load_test_catalog()
         toolbox = build_toolbox(Workspace(workspace), catalog)
-        window = AgentDeps(catalog, toolbox, Models(CLAUDE)).seat("code").prompt_size + 100
+        deps = AgentDeps(catalog, toolbox, Models(CLAUDE), prompts=prompts_of(MODES))
+        window = deps.seat("code").prompt_size + 100
         talk = start(CLAUDE, workspace, window)
         await talk.say("Read it.", mode="code")
         results = await talk.results()
@@ -324,7 +326,7 @@ async def test_it_cannot_loop(workspace: Path, serve: Serve) -> None:
 async def test_a_window_smaller_than_the_prompt(workspace: Path, serve: Serve) -> None:
     with serve([say("Hello.")], "anthropic") as provider:
         talk = start(CLAUDE, workspace, 1024)
-        with pytest.raises(ConfigurationError, match=r"1,024 .* about [12],...; .*CONTEXT_WINDOW"):
+        with pytest.raises(ConfigurationError, match=r"1,024 .* about: ask 1,.*CONTEXT_WINDOW"):
             await talk.say("Hello?")
         assert provider.requests == []
         talk.agent = make_agent(workspace, CLAUDE, saver=talk.agent.checkpointer)  # type: ignore[arg-type]

@@ -50,6 +50,8 @@ async def test_the_first_request_is_small(
         request = await next_request(open_thread(deps), "hello", mode=mode)
         rows[mode] = measure(llama, request.body)
     assert max(whole for *_, whole in rows.values()) <= MOST, rows
+    estimates = {mode: deps.seat(mode).first_request_size for mode in rows}
+    assert all(abs(rows[mode][-1] / size - 1) < 0.1 for mode, size in estimates.items()), estimates
     told = re.findall(
         r"^\| `(\w+)` \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$", PAGE, re.M
     )

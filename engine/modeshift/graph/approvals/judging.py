@@ -21,7 +21,7 @@ from modeshift.graph.approvals.ways import (
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.messages.normal_form import get_call_id
 from modeshift.graph.messages.repair import find_last_answer, find_open_calls
-from modeshift.graph.models.loading import Seat
+from modeshift.graph.models.seats import Seat
 from modeshift.graph.state import ActTask, Asked, Facts, Planned, Remembered, State
 from modeshift.modes.edge_table import MAX_NAMED, MAX_TRIED, Way
 from modeshift.modes.effects import NO_EFFECT, Effect

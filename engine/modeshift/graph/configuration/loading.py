@@ -96,6 +96,7 @@ class AgentLoader:
             settings.cache_ttl,
             settings.model_parameters,
             settings.mode_changes,
+            asks_servers=True,
         )
         self._started_calls = started_calls or StartedCalls()
         self._pool = pool or open_pool()
@@ -108,6 +109,9 @@ class AgentLoader:
         """What the nodes share, from the modes' files as they are now; raises ``UserError``."""
         loaded = self.loaded = self._load()
         notices = [*loaded.notices]
+        for mode in {mode.model: mode for mode in loaded.catalog.values()}.values():
+            with suppress(ConfigurationError):  # it is told below
+                self._models.learn(mode)
         for slug in loaded.catalog:
             mode = loaded.catalog[slug]
             if problem := self._models.problem(mode):

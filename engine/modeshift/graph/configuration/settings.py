@@ -85,7 +85,7 @@ class Settings(BaseSettings):
     model_parameters: Annotated[Mapping[str, Any], NoDecode] = Field(
         {}, description="a JSON object of parameters for models of `MODEL`'s provider"
     )
-    mode_changes: Literal["auto", "tool_changes", "allowed_tools", "rewrite"] = Field(
+    mode_changes: Literal["auto", "tool_changes", "allowed_tools", "append", "rewrite"] = Field(
         "auto",
         description="how a model is told of a change of mode; `auto`: by what is known of it",
     )

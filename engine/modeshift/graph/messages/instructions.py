@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from operator import attrgetter
-from typing import Any
+from typing import Any, NotRequired
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
@@ -41,6 +41,8 @@ class Instruction(TypedDict):
     """A digest of the mode's words."""
     environment: str
     """As it was when it was last told."""
+    way: NotRequired[str]
+    """How changes of mode are told; the thread's first one decides."""
 
 
 def place(

@@ -67,12 +67,10 @@ class BoundModel:
     name: str
     """The model's name, as the user wrote it."""
     service: Service
-    window: int | None = None
-    """The tokens that it reads at most; None if nobody says."""
     time_limit: float = TIME_LIMIT
     first_wait: float = 0.5
     """Seconds before the second try if the provider does not say; twice that before the third."""
-    _declared: dict[tuple[Way, tuple[str, ...]], Declared] = field(default_factory=dict)
+    _declared: dict[tuple[Way, tuple[str, ...], int | None], Declared] = field(default_factory=dict)
 
     @cached_property
     def api(self) -> str:
@@ -94,7 +92,7 @@ class BoundModel:
     def declare(self, way: Way, instructions: Sequence[Instruction]) -> Declared:
         """The model with its tools, for a thread with these ``instructions``."""
         first = tuple(instructions[0]["tools"]) if instructions else self.names
-        key = way, first if way == "tool_changes" else ()
+        key = way, first if way == "tool_changes" else (), self.service.max_tokens
         if key not in self._declared:
             self._declared[key] = self._declare(way, first)
         return self._declared[key]
@@ -103,16 +101,24 @@ class BoundModel:
         names = self.names if way == "rewrite" else [*self.tools]
         # Over the Responses API a model would else have to give every argument there is.
         options: dict[str, Any] = {"strict": False} if self.is_responses else {}
-        bound: Any = self.model
+        bound: Any = _limit(self.model, self.service.max_tokens)
         declared: Any = []
         if names:
-            bound = self.model.bind_tools([self.tools[name] for name in names], **options)
+            bound = bound.bind_tools([self.tools[name] for name in names], **options)
             declared = getattr(bound, "kwargs", {}).get("tools")
         if way == "tool_changes":
             declared = defer_tools(declared, first)
             bound = bound.bind(tools=declared)
         content = json.dumps([self.prompt.text, declared], sort_keys=True, default=str)
         return bound, sha256(content.encode()).hexdigest()[:16]
+
+
+def _limit(model: BaseChatModel, max_tokens: int | None) -> BaseChatModel:
+    """The model with a limit for an answer, unless the user has set one."""
+    fields = [name for name in ("max_tokens", "num_predict") if name in type(model).model_fields]
+    if max_tokens is None or any(getattr(model, name) is not None for name in fields):
+        return model
+    return model.model_copy(update=dict.fromkeys(fields, max_tokens))
 
 
 async def call_model(
@@ -132,7 +138,7 @@ async def call_model(
     Raises:
         ProviderError: Without the client's own error behind it, which may hold a key.
     """
-    fields = initial = bound.service.fields
+    fields = initial = bound.service.find_fields(instructions)
     unshown = frozenset[str]()
     tries = 1
     while True:

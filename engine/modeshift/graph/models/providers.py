@@ -165,6 +165,18 @@ PROVIDERS: Mapping[str, Provider] = {
 }
 
 
+def get_provider(name: str) -> str:
+    """Of the model ``provider:name``."""
+    return name.partition(":")[0]
+
+
+def is_local(provider: str) -> bool:
+    """Whether it is Ollama, or a server behind ``OPENAI_BASE_URL``: one's own, or a gateway."""
+    if provider == "openai":
+        return not is_at_openai(PROVIDERS[provider].address())
+    return provider == "ollama"
+
+
 HARMLESS = frozenset(
     {
         *("temperature", "top_p", "top_k", "min_p", "seed", "stop", "stop_sequences"),

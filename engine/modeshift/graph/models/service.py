@@ -24,21 +24,30 @@ from modeshift.graph.messages.instructions import (
     insert_instructions,
 )
 from modeshift.graph.messages.thinking import Thinking
+from modeshift.graph.models.model_server import ModelServer
 from modeshift.graph.models.provider_errors import is_refused
 
-Way = Literal["tool_changes", "allowed_tools", "rewrite"]
+Way = Literal["tool_changes", "allowed_tools", "append", "rewrite"]
 """All tools are declared, and a system message names those added and removed; or each request
-names those of the mode; or each declares these alone, and the last message holds the words."""
+names those of the mode; or nothing but the words in the last message does; or each request
+declares those of the mode alone, and the last message holds the words."""
+_NEED_NOTHING: tuple[Way, ...] = ("append", "rewrite")
+"""The ways that every server takes, with the words in the last message."""
+PART_FOR_TOOLS = 6
+"""All tools may take this part of the window, or ``append`` leaves too little of it."""
 TOOL_CHANGES_BETA = "mid-conversation-tool-changes-2026-07-01"
 _DATE = re.compile(r"-20\d{6}$")
 
 
-def choose_way(model: BaseChatModel, setting: str = "auto") -> Way:
+def choose_way(model: BaseChatModel, setting: str = "auto", *, is_local: bool = False) -> Way:
     """The way for ``model``; ``setting`` is ``MODE_CHANGES``.
 
-    It is for models of which nothing is known: without it, they get ``rewrite``, which all take.
+    It is for models of which nothing is known: without it, they get ``rewrite``, which all take;
+    if the server ``is_local``, ``append``, where its window has room for all tools.
     What the model's client cannot put into a request is not chosen.
     """
+    if setting == "append" or (setting == "auto" and is_local):
+        return "append"
     classes = {kind.__name__ for kind in type(model).__mro__}
     if "ChatAnthropic" in classes:
         best: Way = "tool_changes"
@@ -90,7 +99,7 @@ def add_instructions(
     declared: Collection[str],
 ) -> list[AnyMessage]:
     """The history with the instructions, as a model that is changed in this way takes them."""
-    if way == "rewrite":
+    if way in _NEED_NOTHING:
         return append_instructions(messages, instructions)
 
     def build(note: Instruction, before: Instruction) -> SystemMessage:
@@ -219,7 +228,8 @@ class OptionalFields:
     @property
     def least(self) -> "OptionalFields":
         """The fields without any that a service might not know."""
-        return replace(self, way="rewrite", caches=False, drops=False)
+        way = self.way if self.way in _NEED_NOTHING else "rewrite"
+        return replace(self, way=way, caches=False, drops=False)
 
     def without(self, error: Exception) -> "OptionalFields | None":
         """The fields without what ``error`` refuses; None if it is about something else."""
@@ -231,7 +241,7 @@ class OptionalFields:
             is_checked = self.thinking == "all" and _OTHER_CONVERSATION in text
             less: Thinking = "of this prefix" if is_checked else "none"
             return replace(self, drops=False, thinking=less)
-        if self.way != "rewrite" and _ABOUT_WAY[self.way].search(text):
+        if (about := _ABOUT_WAY.get(self.way)) and about.search(text):
             return replace(self, way="rewrite")
         if self.drops and _ABOUT_THINKING.search(text):
             is_display = self.updates and "display" in text
@@ -245,13 +255,39 @@ class OptionalFields:
 class Service:
     """What the service behind one model takes, as far as is known by now."""
 
-    def __init__(self, name: str, ttl: CacheTTL = "5m", way: Way = "rewrite") -> None:
-        """``name`` is the model's, as the user wrote it."""
+    def __init__(
+        self, name: str, ttl: CacheTTL = "5m", way: Way = "rewrite", *, is_set: bool = False
+    ) -> None:
+        """``name`` is the model's, as the user wrote it; ``is_set``: the user chose the way."""
+        self.is_set = is_set
         self.fields = OptionalFields.of(name, ttl, way)
-        """For the next request."""
+        """For the next request, but for the way that a thread keeps."""
+        self.server: ModelServer | None = None
+        """What its server says; None until it has been asked."""
+        self.max_tokens: int | None = None
+        """What bounds an answer where nobody else does: a quarter of what the server reads."""
         self.unshown = frozenset[str]()
         """The messages whose images are not sent: with them it refused a request."""
         self._name = name
+
+    def find_fields(self, instructions: Sequence[Instruction]) -> OptionalFields:
+        """Those for a thread: of the ways that need nothing of a server, it keeps its own."""
+        if self.fields.way not in _NEED_NOTHING:
+            return self.fields
+        way = instructions[0].get("way") if instructions else None
+        return replace(self.fields, way="append" if way == "append" else "rewrite")
+
+    def choose_way(self, all_tools: int, window: int | None) -> tuple[Way, str]:
+        """The way of a new thread, and why; ``all_tools`` is how many tokens they take."""
+        way, why = self.fields.way, "as MODE_CHANGES says, or as is known of the model"
+        if way != "append" or self.is_set:
+            return way, why
+        if window is None:
+            return "rewrite", "its server does not say its window, and CONTEXT_WINDOW is not set"
+        has_room = all_tools * PART_FOR_TOOLS <= window
+        room = f"all tools take about {all_tools:,} tokens of its window of {window:,}"
+        most = f"at most a {PART_FOR_TOOLS}th"
+        return ("append", room) if has_room else ("rewrite", f"{room}; {most} is room for append")
 
     def learn(self, initial: OptionalFields, sent: OptionalFields, unshown: frozenset[str]) -> None:
         """Send no more from now on than was ``sent`` in a request that was answered.
@@ -261,7 +297,7 @@ class Service:
         """
         new = []
         if sent.thinking != "none" and sent != initial:
-            self.fields = sent
+            self.fields = replace(sent, way=self.fields.way) if sent.way == initial.way else sent
             new = [text for name, text in _TOLD if getattr(initial, name) != getattr(sent, name)]
         if not unshown <= self.unshown:
             new.append("images")

@@ -20,6 +20,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from modeshift.__main__ import COMMANDS
 from modeshift.testing.snapshots import Snapshot
 from tests.clients.commands.conftest import Run, Shown
+from tests.graph.models.test_model_server import saying
 from tests.harness import prefork
 from tests.harness.clone import git
 from tests.harness.conversation import SECONDS, Conversation, make_agent
@@ -155,6 +156,30 @@ def test_doctor_with_the_sandbox_turned_off(run: Run, place: UserFolders) -> Non
     assert "the mode has no 'edit' tools" in shown.stdout
     assert ("yes", "the server on 127.0.0.1 asks for a token") in rows(shown)
     assert "0123456789abcdef" not in shown.stdout
+
+
+def test_doctor_says_what_the_models_server_says(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(props: dict[str, object] | None) -> list[str]:
+        with saying(monkeypatch, {} if props is None else {"/props?model=qwen3": props}):
+            given = {"OPENAI_API_BASE": os.environ["OPENAI_API_BASE"], "OPENAI_API_KEY": "any"}
+            lines = run("doctor", MODEL="openai:qwen3", **given).stdout.splitlines()
+        (number,) = [at for at, line in enumerate(lines) if "openai:qwen3" in line]
+        return lines[number : number + 2]
+
+    def props(window: int) -> dict[str, object]:
+        return {"default_generation_settings": {"n_ctx": window}}
+
+    known, way = ask(props(16_384))
+    assert known == "yes     openai:qwen3 reads 16,384 tokens"
+    assert re.fullmatch(r" +a change of mode: append: all tools take about 1,... tokens .*", way)
+    small, way = ask(props(1024))
+    assert re.match(r"partly  the model 'openai:qwen3' reads 1,024 tokens.*no mode fits", small)
+    assert way.endswith("; at most a 6th is room for append")
+    unknown, way = ask(None)
+    assert unknown == "partly  openai:qwen3: no window is known"
+    assert way.endswith("its server does not say its window, and CONTEXT_WINDOW is not set")
+    toolless, _ = ask({**props(16_384), "chat_template_caps": {"supports_tools": False}})
+    assert toolless.startswith("no      the model 'openai:qwen3' is shown no tools")
 
 
 def test_doctor_finds_repositories_that_are_not_their_own(run: Run, place: UserFolders) -> None:

@@ -173,6 +173,7 @@ def test_commands(chat: Terminal) -> None:
     seen = chat.say("/status", ASK)
     assert re.search(r"thread     [0-9a-f-]{36}\n  mode       ask\n  approvals  manual\n", seen)
     assert "tokens; its size is not known, CONTEXT_WINDOW sets it" in seen
+    assert "\n  switches   rewrite: as MODE_CHANGES says, or as is known of the model\n" in seen
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,12 @@ import json
 import logging
 import re
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
 from modeshift.graph.models.loading import Models, load_model
+from modeshift.graph.models.providers import is_local
 from modeshift.graph.models.service import Way, choose_way
 from modeshift.modes.errors import ProviderError
 from tests.graph.models.model_thread import use
@@ -36,7 +37,8 @@ def test_the_way_is_as_the_page_says(
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     if is_elsewhere:
         monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
-    assert choose_way(load_model(model)) == way
+    provider, _, _ = model.partition(":")
+    assert choose_way(load_model(model), is_local=is_local(provider)) == way
 
 
 def test_the_page_has_every_way() -> None:
@@ -54,8 +56,55 @@ def test_no_way_is_taken_that_the_client_has_not(
         ("ollama:qwen3", "none"),
     ):
         assert choose_way(load_model(model), wanted) == (
-            wanted if wanted == possible else "rewrite"
+            wanted if wanted in (possible, "append") else "rewrite"
         )
+
+
+@pytest.mark.parametrize(
+    ("window", "setting", "way", "why"),
+    [
+        (None, "auto", "rewrite", "does not say its window"),
+        (4096, "auto", "rewrite", "room for append"),
+        (16_384, "auto", "append", "of its window of 16,384"),
+        (4096, "append", "append", "MODE_CHANGES"),
+        (16_384, "rewrite", "rewrite", "MODE_CHANGES"),
+    ],
+)
+async def test_all_tools_are_declared_where_the_window_has_room(
+    workspace: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    window: int | None,
+    setting: str,
+    way: str,
+    why: str,
+) -> None:
+    """A thread keeps the way that it began with; nothing is asked of the server for it."""
+    script = [call("write_file", path="a", content="b"), say("No."), say("Again.")]
+    with serving(script) as provider:
+        use(provider, monkeypatch)
+        agent = make_agent(
+            workspace, models := Models("openai:qwen3", window, mode_changes=setting)
+        )
+        seat = agent.live.deps.seat("ask")
+        assert (seat.way[0], why in seat.describe_way()) == (way, True)
+        talk = Conversation(agent)
+        await talk.say("hello")
+        (result,) = (await talk.results()).values()
+        assert "Ask mode has no 'edit' tools, so write_file did not run." in result.text
+        assert not (workspace / "a").exists()
+        other = Models(
+            "openai:qwen3", window, mode_changes={"append": "rewrite"}.get(way, "append")
+        )
+        saver: Any = agent.checkpointer
+        talk.agent = make_agent(workspace, other, saver=saver)
+        seat = talk.agent.live.deps.seat("ask")
+        assert "began so" in seat.describe_way((await talk.values())["instructions"])
+        await talk.say("and again")
+        assert provider.steps_left == 0
+    declared = {len(request.body["tools"]) for request in provider.requests}
+    assert declared == {len(seat.model.tools if way == "append" else seat.model.names)}
+    assert not [request for request in provider.requests if "tool_choice" in request.body]
+    assert models.service(seat.mode).fields.way == (setting if setting != "auto" else "append")
 
 
 @pytest.mark.parametrize(
