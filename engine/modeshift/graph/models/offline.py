@@ -158,7 +158,7 @@ _COMMANDS: tuple[tuple[re.Pattern[str], _Build], ...] = tuple(
 MAX_RESULT = 200
 """Characters of a tool's result in the report."""
 _NOT_POSSIBLE = "refused: this mode has no tool for it."
-_MODES = re.compile(r"\nThe modes there are:\n\n((?:- .*\n)*)")
+_MODES = re.compile(r"\nThe modes(?: there are)?:\n\n((?:- .*\n)*)")
 _MODE = re.compile(r"^- ([\w-]+): (.*)", re.MULTILINE)
 """A mode and when to use it, in the system prompt."""
 
