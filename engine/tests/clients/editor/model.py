@@ -59,4 +59,5 @@ def answer(messages: Sequence[BaseMessage]) -> Step:
         return Answer("", (WRITE,))
     if last.type == "tool":
         return say(f"It says: {last.text}")
-    return STEPS.get(text, say("Here I am."))
+    # Behind a failed turn a message goes together with the one before it.
+    return STEPS.get(text) or STEPS.get(text.rpartition("\n\n")[2], say("Here I am."))
