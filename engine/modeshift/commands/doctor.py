@@ -126,7 +126,7 @@ def _check_models(deps: AgentDeps) -> Iterator[str]:
             yield _say(NO, problem)
         elif name != "offline":
             seat = deps.seat(mode.slug)
-            window, server = seat.window, seat.model.service.server
+            window, server = seat.model.window, seat.model.service.server
             says = f"{name} reads {window:,} tokens" if window else f"{name}: no window is known"
             if server is None:
                 says = f"{name}: its server is not there, or not ready: it is asked again later"

@@ -55,7 +55,7 @@ async def run_tool(
     assert judged.tool is not None
     id = judged.id
     # As many characters as the window has tokens: a quarter of it, at four letters to a token.
-    window = seat.window or MAX_RESULT_CHARACTERS
+    window = seat.model.window or MAX_RESULT_CHARACTERS
     max_characters = min(MAX_RESULT_CHARACTERS, window)
     # With paths and URL as they were resolved and judged, not as they may resolve by now.
     args = {**judged.call["args"], **judged.resolved}

@@ -260,8 +260,8 @@ def drop_stale_thinking(
         )
     bound = deps.seat_in(state, slug).model
     instructions = state.get("instructions", [])
-    fields = bound.service.find_fields(instructions)
     last = find_last_prefix(remaining, bound.api)
+    fields = bound.service.fields if last is None else bound.find_fields(instructions)
     is_kept = last is not None and fields.way != "rewrite"
     if is_kept and last != bound.declare(fields.way, instructions)[1]:
         also = "" if fields.thinking == "all" else ", and its earlier thoughts are left out"

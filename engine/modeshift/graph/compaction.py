@@ -28,7 +28,7 @@ from modeshift.graph.models.seats import Seat
 from modeshift.graph.models.usage import NO_FILL, Usage, add_usage, count_answer
 from modeshift.graph.state import State, Update
 from modeshift.modes.choice import Seen, choose
-from modeshift.modes.errors import ProviderError, TooLongError
+from modeshift.modes.errors import ConfigurationError, ProviderError, TooLongError
 from modeshift.modes.phases import Phase
 from modeshift.prompts import render_summary_request
 
@@ -102,20 +102,34 @@ BOUNDED_DUE_AT = 0.7
 """The same where an answer may take a quarter of it, for which a server may want room."""
 
 
-def is_due(seat: Seat, state: State) -> bool:
-    """Whether the history is to be summarized before the model is asked."""
+def is_due(deps: AgentDeps, seat: Seat, state: State) -> bool:
+    """Whether the history is to be summarized before the model is asked.
+
+    Raises ``ConfigurationError`` if the model cannot be asked: its window does not even hold the
+    prompt, or its server leaves the tools out.
+    """
+    window, server = seat.model.window, seat.model.service.server
+    if window is not None and seat.prompt_size > window:
+        raise build_window_error(deps, seat, state)
+    if server is not None and server.has_tools is False:
+        raise _build_error(seat, deps.models.problem(seat.mode) or "")
     if state.get("compact"):
         return True
-    if (window := seat.window) is None or not may_compact(state):
+    if window is None or not may_compact(state):
         return False
     due_at = DUE_AT if seat.model.service.max_tokens is None else BOUNDED_DUE_AT
     return _estimate_request(seat, state) >= due_at * window
 
 
-def find_small_window(deps: AgentDeps, seat: Seat, state: Mapping[str, Any]) -> str | None:
-    """Why the window cannot even hold the prompt; None if it can."""
-    is_small = seat.window is not None and seat.prompt_size > seat.window
-    return describe_window(deps, seat, state) if is_small else None
+def build_window_error(deps: AgentDeps, seat: Seat, state: State) -> ConfigurationError:
+    """For a mode whose first request the window does not hold."""
+    return _build_error(seat, describe_window(deps, seat, state))
+
+
+def _build_error(seat: Seat, problem: str) -> ConfigurationError:
+    """One that a person mends at the server, so it is asked again the next time."""
+    seat.model.service.server = None
+    return ConfigurationError(problem)
 
 
 def describe_window(deps: AgentDeps, seat: Seat, state: Mapping[str, Any]) -> str:
@@ -123,12 +137,12 @@ def describe_window(deps: AgentDeps, seat: Seat, state: Mapping[str, Any]) -> st
     usable = [slug for slug, mode in deps.catalog.items() if deps.models.problem(mode) is None]
     seats = {slug: deps.seat_in(state, slug) for slug in usable}
     sizes = {slug: each.first_request_size for slug, each in seats.items()}
-    fits = [slug for slug, each in seats.items() if sizes[slug] < (each.window or inf)]
+    fits = [slug for slug, each in seats.items() if sizes[slug] < (each.model.window or inf)]
     listed = ", ".join(f"{slug} {size:,}" for slug, size in sizes.items())
     fitting = f"modes that fit: {', '.join(fits)}" if fits else "no mode fits"
     return (
-        f"the model {seat.model.name!r} reads {seat.window:,} tokens, and the first request of a "
-        f"mode has about: {listed}; {fitting}; start its server with a larger window, set "
+        f"the model {seat.model.name!r} reads {seat.model.window:,} tokens, and the first request "
+        f"of a mode has about: {listed}; {fitting}; start its server with a larger window, set "
         "CONTEXT_WINDOW to what it really reads, or MODEL to a model that reads more"
     )
 
@@ -256,7 +270,7 @@ async def compact(
     is_turn = bool(messages) and not isinstance(messages[-1], AIMessage)
     update = Update(compact=False)
     seat = deps.seat_in(state, slug)
-    size, window = estimate_tokens(messages), seat.window
+    size, window = estimate_tokens(messages), seat.model.window
     room = min(window or size, size)
     files = "".join(list_files(deps, slug, state))
     usage, room_left = Usage(), int(room * KEPT)

@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableConfig
 
 from modeshift.graph.approvals.requests import describe_switch
 from modeshift.graph.briefing import describe_handover, list_news
-from modeshift.graph.compaction import describe_window, find_small_window, is_due, may_compact
+from modeshift.graph.compaction import build_window_error, is_due, may_compact
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.messages.instructions import Instruction, place
 from modeshift.graph.messages.normal_form import get_call_id
@@ -19,7 +19,7 @@ from modeshift.graph.models.usage import count_answer
 from modeshift.graph.routing import change_mode
 from modeshift.graph.state import State, Switch, Update, list_switches
 from modeshift.graph.subtasks import is_as_approved, list_other_calls
-from modeshift.modes.errors import ConfigurationError, InvalidInputError, TooLongError
+from modeshift.modes.errors import InvalidInputError, TooLongError
 from modeshift.modes.machine import Configuration
 from modeshift.observing import Report, observe
 
@@ -37,17 +37,12 @@ async def ask_model(
     ``notes`` are what the node itself tells the model.
     """
     seat = deps.seat_in(state, slug)
-    if not deps.models.has_asked(seat.mode):
-        await asyncio.to_thread(deps.models.learn, seat.mode)
-    if problem := deps.models.problem(seat.mode):
-        deps.models.forget(seat.mode)
-        raise ConfigurationError(problem)
+    if seat.model.service.server is None:
+        await asyncio.to_thread(deps.learn, seat.mode)
+        seat = deps.seat_in(state, slug)
     # Commands that run in the background with the rights of another mode end here.
     await deps.started_calls.background.end(thread, unless=seat.environment)
-    if problem := find_small_window(deps, seat, state):
-        deps.models.forget(seat.mode)
-        raise ConfigurationError(problem)
-    if is_due(seat, state):
+    if is_due(deps, seat, state):
         return None, {}
     messages = state["messages"]
     first, in_place = place(state.get("instructions", []), messages)
@@ -58,13 +53,12 @@ async def ask_model(
             words = [*first, *instructions, *news]
             taken = list_other_calls(state)
             answer = await call_model(seat.model, messages, config, words, taken)
-            name, window = seat.model.name, seat.window
+            name, window = seat.model.name, seat.model.window
             usage = count_answer(answer, name, window)
             counted.update(cast("Report", usage["thread"][name]))
     except TooLongError:
-        if len(messages) == 1 and seat.window is not None:
-            deps.models.forget(seat.mode)
-            raise ConfigurationError(describe_window(deps, seat, state)) from None
+        if len(messages) == 1 and seat.model.window is not None:
+            raise build_window_error(deps, seat, state) from None
         # Once more if there was no summary: it is shortened without one then.
         if state.get("compact_from", 0) is not None and not may_compact(state):
             raise

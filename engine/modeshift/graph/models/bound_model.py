@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
@@ -40,6 +40,7 @@ from modeshift.graph.models.provider_errors import (
 )
 from modeshift.graph.models.providers import PROVIDERS, TIME_LIMIT, is_at_openai
 from modeshift.graph.models.service import (
+    NEED_NOTHING,
     OptionalFields,
     Service,
     Way,
@@ -67,6 +68,8 @@ class BoundModel:
     name: str
     """The model's name, as the user wrote it."""
     service: Service
+    window: int | None = None
+    """The tokens that it reads at most; None if nobody says."""
     time_limit: float = TIME_LIMIT
     first_wait: float = 0.5
     """Seconds before the second try if the provider does not say; twice that before the third."""
@@ -88,6 +91,14 @@ class BoundModel:
         if origin is None:
             return messages
         return make_chat_history(messages, origin, splits_calls=splits_calls)
+
+    def find_fields(self, instructions: Sequence[Instruction]) -> OptionalFields:
+        """Those for a thread: of the ways that need nothing of a server, it keeps its own."""
+        fields = self.service.fields
+        if fields.way not in NEED_NOTHING:
+            return fields
+        way = instructions[0].get("way") if instructions else None
+        return replace(fields, way="append" if way == "append" else "rewrite")
 
     def declare(self, way: Way, instructions: Sequence[Instruction]) -> Declared:
         """The model with its tools, for a thread with these ``instructions``."""
@@ -138,7 +149,7 @@ async def call_model(
     Raises:
         ProviderError: Without the client's own error behind it, which may hold a key.
     """
-    fields = initial = bound.service.find_fields(instructions)
+    fields = initial = bound.find_fields(instructions)
     unshown = frozenset[str]()
     tries = 1
     while True:

@@ -8,7 +8,7 @@ from typing import Any
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 
-from modeshift.graph.models.model_server import ask_server
+from modeshift.graph.models.model_server import ModelServer, ask_server
 from modeshift.graph.models.offline import OfflineModel
 from modeshift.graph.models.providers import (
     PROVIDERS,
@@ -59,7 +59,6 @@ class Models:
         self._models: dict[tuple[str, str, bool], BaseChatModel] = {}
         self._models[self.default, "{}", True] = model
         self._services: dict[str, Service] = {}
-        self._windows: dict[tuple[int, str], int | None] = {}
 
     def problem(self, mode: Mode) -> str | None:
         """Why the mode's model cannot be used, as far as it is known; None if it can."""
@@ -87,37 +86,25 @@ class Models:
             self._services[name] = service
         return self._services[name]
 
-    def has_asked(self, mode: Mode) -> bool:
-        """Whether there is nothing that ``learn`` would ask."""
-        return not self._asks_servers or self.service(mode).server is not None
-
     def learn(self, mode: Mode) -> None:
         """Ask the server of the mode's model what it takes, unless it has said so; blocks.
 
         Raises ``ConfigurationError``.
         """
-        if self.has_asked(mode):
-            return
         service = self.service(mode)
-        server = service.server = ask_server(mode.model or self.default)
-        self._windows.clear()
-        is_bounded = server is None or server.window is None
-        service.max_tokens = None if is_bounded else (self.window(mode) or 0) // PARTS_OF_WINDOW
-
-    def forget(self, mode: Mode) -> None:
-        """Ask the server again next time: a person may start it with a larger window, say."""
-        self.service(mode).server = None
+        if service.server is None:
+            name = mode.model or self.default
+            server = ask_server(name) if self._asks_servers else ModelServer()
+            service.server = server
+            is_known = server is not None and server.window is not None
+            service.max_tokens = (self.window(mode) or 0) // PARTS_OF_WINDOW if is_known else None
 
     def window(self, mode: Mode) -> int | None:
         """How many tokens the window of the mode's model holds; None if nobody says."""
-        model, name = self[mode], mode.model or self.default
-        key = id(model), name
-        if key not in self._windows:
-            server = self.service(mode).server
-            said = server.window if server is not None else None
-            known = self._context_window or getattr(model, "num_ctx", None) or said
-            self._windows[key] = known or find_window(model) or find_listed_window(name)
-        return self._windows[key]
+        model, server = self[mode], self.service(mode).server
+        known = self._context_window or getattr(model, "num_ctx", None)
+        known = known or (server.window if server is not None else None) or find_window(model)
+        return known or find_listed_window(mode.model or self.default)
 
     def __getitem__(self, mode: Mode) -> BaseChatModel:
         """The mode's model with its parameters, before which the user's are set.

@@ -86,22 +86,18 @@ class Seat:
             self.tools,
             mode.model or shared.models.default,
             shared.models.service(mode),
+            shared.models.window(mode),
         )
 
-    @property
-    def window(self) -> int | None:
-        """The tokens that the mode's model reads at most; None if nobody says."""
-        return self._shared.models.window(self.mode)
-
-    @property
+    @cached_property
     def way(self) -> tuple[ModeChange, str]:
         """How the model of a new thread is told of a change of mode, and why so."""
-        return self.model.service.choose_way(self._shared.all_tools_size, self.window)
+        return self.model.service.choose_way(self._shared.all_tools_size, self.model.window)
 
     def describe_way(self, instructions: Sequence[Instruction] = ()) -> str:
         """The way of the thread with these instructions, and why."""
         way, why = self.way
-        kept = self.model.service.find_fields(instructions).way if instructions else way
+        kept = self.model.find_fields(instructions).way if instructions else way
         return f"{way}: {why}" if kept == way else f"{kept}: the thread began so"
 
     @cached_property
@@ -210,6 +206,11 @@ class BoundModes:
                 cut = self.catalog[limit] if limit in self.catalog else make_strictest(limit)
             self._seats[key] = Seat(self, self.catalog[slug], cut, depth)
         return self._seats[key]
+
+    def learn(self, mode: Mode) -> None:
+        """Ask the server of the mode's model what it takes; seats from then on know it. Blocks."""
+        self.models.learn(mode)
+        self._seats.clear()
 
     def seat_in(self, state: Mapping[str, Any], slug: str) -> Seat:
         """The mode in a thread: under its limit, and as deep in sub-tasks as it is."""

@@ -31,7 +31,7 @@ Way = Literal["tool_changes", "allowed_tools", "append", "rewrite"]
 """All tools are declared, and a system message names those added and removed; or each request
 names those of the mode; or nothing but the words in the last message does; or each request
 declares those of the mode alone, and the last message holds the words."""
-_NEED_NOTHING: tuple[Way, ...] = ("append", "rewrite")
+NEED_NOTHING: tuple[Way, ...] = ("append", "rewrite")
 """The ways that every server takes, with the words in the last message."""
 PART_FOR_TOOLS = 6
 """All tools may take this part of the window, or ``append`` leaves too little of it."""
@@ -99,7 +99,7 @@ def add_instructions(
     declared: Collection[str],
 ) -> list[AnyMessage]:
     """The history with the instructions, as a model that is changed in this way takes them."""
-    if way in _NEED_NOTHING:
+    if way in NEED_NOTHING:
         return append_instructions(messages, instructions)
 
     def build(note: Instruction, before: Instruction) -> SystemMessage:
@@ -228,7 +228,7 @@ class OptionalFields:
     @property
     def least(self) -> "OptionalFields":
         """The fields without any that a service might not know."""
-        way = self.way if self.way in _NEED_NOTHING else "rewrite"
+        way = self.way if self.way in NEED_NOTHING else "rewrite"
         return replace(self, way=way, caches=False, drops=False)
 
     def without(self, error: Exception) -> "OptionalFields | None":
@@ -269,13 +269,6 @@ class Service:
         self.unshown = frozenset[str]()
         """The messages whose images are not sent: with them it refused a request."""
         self._name = name
-
-    def find_fields(self, instructions: Sequence[Instruction]) -> OptionalFields:
-        """Those for a thread: of the ways that need nothing of a server, it keeps its own."""
-        if self.fields.way not in _NEED_NOTHING:
-            return self.fields
-        way = instructions[0].get("way") if instructions else None
-        return replace(self.fields, way="append" if way == "append" else "rewrite")
 
     def choose_way(self, all_tools: int, window: int | None) -> tuple[Way, str]:
         """The way of a new thread, and why; ``all_tools`` is how many tokens they take."""

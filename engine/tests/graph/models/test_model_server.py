@@ -96,7 +96,7 @@ async def test_a_server_that_is_not_there_is_asked_again(
     talk = Conversation(make_agent(workspace, models))
     with pytest.raises(ProviderError, match="cannot be reached"):
         await talk.say("hello")
-    assert not models.has_asked(mode)
+    assert models.service(mode).server is None
     says = {"n_ctx": 512}
     with saying(monkeypatch, {"/props?model=qwen3": {"default_generation_settings": says}}) as keys:
         with pytest.raises(ConfigurationError, match="reads 512 tokens"):
