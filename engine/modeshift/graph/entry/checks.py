@@ -56,6 +56,8 @@ def _check_ids(value: Any) -> list[str]:
 
 
 PHASES = tuple(map(str, Phase))
+MARKED_AS_RESOLVED = (Command(goto=END), Command(goto=[END]))
+"""A run's input from that button of Agent Chat UI: what waits is rejected, and the turn ends."""
 
 
 @cache
@@ -206,17 +208,12 @@ def _check_keys(keys: Iterable[Any], known: Mapping[str, Check], what: str) -> N
         )
 
 
-def ends_turn(input: Any) -> bool:
-    """Whether a run's input is "Mark as resolved" of Agent Chat UI: it rejects what waits."""
-    return input in (Command(goto=END), Command(goto=[END]))
-
-
 def read_writes(update: Any) -> Iterator[tuple[Any, Any]]:
     """Keys and values, in each of the forms that LangGraph takes."""
     match update:
         case None:
             return
-        case Command(goto=node) if node and not ends_turn(update):
+        case Command(goto=node) if node and update not in MARKED_AS_RESOLVED:
             raise InvalidInputError(
                 f"goto={node!r} is not taken: the state machine decides which node runs next"
             )

@@ -20,7 +20,7 @@ from langgraph.types import Command, StateUpdate
 from typing_extensions import override
 
 from modeshift.graph.deps import AgentDeps
-from modeshift.graph.entry.checks import check_turn, ends_turn, read_writes
+from modeshift.graph.entry.checks import MARKED_AS_RESOLVED, check_turn, read_writes
 from modeshift.graph.entry.stopping import stop
 from modeshift.graph.mailbox import SETTINGS, Mailbox
 from modeshift.graph.messages.repair import build_rejection, find_open_calls
@@ -147,7 +147,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         A turn ends with a run: whole, failed or cancelled, but not one that waits for a person.
         """
         config = await self._hold(config or RunnableConfig(), options)
-        if ends_turn(input):
+        if input in MARKED_AS_RESOLVED:
             input, config = None, await self._reject_question(config)
         here = config.get("configurable", {})
         thread, goes_on = str(here.get("thread_id", "")), False
