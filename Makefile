@@ -152,6 +152,6 @@ $(SERVE_READY): $(READY) requirements.lock pyproject.toml $(wildcard engine/pypr
 	@sh .ci/serve
 	@touch $@
 
-$(LOCAL_READY): $(READY) .ci/local engine/tests/local/requirements.lock engine/tests/local/templates.lock
+$(LOCAL_READY): $(READY) .ci/local $(wildcard engine/tests/local/*.lock) engine/tests/local/one_block.py
 	@sh .ci/local
 	@touch $@
