@@ -11,9 +11,10 @@ import pytest
 
 from modeshift.graph.messages.instructions import remove_instructions
 from modeshift.graph.models.loading import Models
-from modeshift.modes.errors import ProviderError
+from modeshift.modes.errors import ModeshiftError, ProviderError
 from tests.graph.models.model_thread import use
 from tests.harness.conversation import Conversation, cut_off, make_agent
+from tests.harness.server import free_port
 from tests.local.conftest import StartLlama
 from tests.local.llama import Front, speaking
 from tests.local.templates import read_template, read_templates
@@ -107,6 +108,28 @@ def hold_talk(
             return front
 
     return hold
+
+
+@pytest.mark.parametrize("is_there", [False, True], ids=["not there", "a window of 512 tokens"])
+async def test_a_thread_goes_on_with_a_server_that_works(
+    start_llama: StartLlama, workspace: Path, monkeypatch: pytest.MonkeyPatch, *, is_there: bool
+) -> None:
+    """The words of the turn that failed go with the next message."""
+    template = read_template("Mistral-Small-3.2-24B-Instruct-2506")
+    url = start_llama(template, window=512).url if is_there else f"http://127.0.0.1:{free_port()}"
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")
+    talk = Conversation(make_agent(workspace, "openai:local"))
+    with pytest.raises(ModeshiftError, match="window" if is_there else "cannot be reached; start"):
+        await talk.say("hello")
+    with speaking(start_llama(template), [say("Hello.")]) as front:
+        use(front, monkeypatch)
+        saver: Any = talk.agent.checkpointer
+        talk.agent = make_agent(workspace, "openai:local", saver=saver)
+        await talk.say("again")
+    assert front.failures == []
+    (request,) = front.requests
+    assert request.body["messages"][-1]["content"].startswith("hello\n\nagain")
 
 
 async def test_what_a_template_raised_is_said(
