@@ -23,5 +23,7 @@ def database(is_there: None, postgres: Postgres) -> str:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[AegraServer]:
     origins = f"http://chat.example, http://localhost:3000,{STUDIO}"
-    with serving(tmp_path_factory.mktemp("clone"), database, ALLOWED_ORIGINS=origins) as server:
+    # In no clone's folder: another clone works there, too.
+    settings = {"WORKSPACE": str(tmp_path_factory.mktemp("workspace")), "ALLOWED_ORIGINS": origins}
+    with serving(tmp_path_factory.mktemp("clone"), database, **settings) as server:
         yield server
