@@ -38,18 +38,18 @@ def list_decided(
     for what, said in (("a person approves a call", _YES), ("a person says no", _NO)):
         yield Decided(what, *_settle(deps, context, [_CALL], {"call": said}))
     for tool in switching:
-        chosen = set[str]()
+        chosen, behind = set[str](), ""
         for slug in deps.catalog:
             judged = drive(judge(deps, context, _call(tool, slug)))
             others = [other for other in deps.catalog if other not in (slug, *chosen)]
             for verb, meant, decision in _list_answers(tool, judged, slug, others):
                 chosen.add(meant.target if meant.how == "by hand" else "")
-                switch = _settle(deps, context, [judged], decision)
-                if switch[1] is not None:
-                    what = f"{verb} {meant}"
-                    yield Decided(what, *switch, meant)
-                    both = _settle(deps, context, [_CALL, judged], {"call": _YES, **decision})
-                    yield Decided(f"{what} behind a call", *both, meant)
+                event, switch = _settle(deps, context, [judged], decision)
+                both = {"call": _YES, **decision}  # which leads on alike with each
+                behind = behind or _settle(deps, context, [_CALL, judged], both)[0]
+                if switch is not None:
+                    yield Decided(f"{verb} {meant}", event, switch, meant)
+                    yield Decided(f"{verb} {meant} behind a call", behind, switch, meant)
 
 
 def _list_answers(
@@ -64,7 +64,8 @@ def _list_answers(
         for policy in Approvals:
             approve = Approve(type="approve", approvals=policy.value)
             yield "a person approves", meant._replace(approvals=policy.value), {"switch": approve}
-        yield "a person rewords", meant, {"switch": _edit(tool, slug, "other words")}
+        if others:  # as on each other card
+            yield "a person rewords", meant, {"switch": _edit(tool, slug, "other words")}
         for other in others:
             by_hand = meant._replace(target=other, how="by hand")
             yield "a person chooses", by_hand, {"switch": _edit(tool, other)}

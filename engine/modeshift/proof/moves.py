@@ -211,8 +211,10 @@ class Moves:
                 to = self._nodes.run("intake", place, Outside("approvals", policy))
                 yield Move("host", f"{what} during the run", to, given)
         # Elsewhere it leads to where the mode's own turn leads, too.
-        is_own = place.limit is None and place.phase in (Phase.REVIEWING, Phase.SWITCHING)
-        for slug in others if self._is_exact or is_own or place.phase == Phase.IDLE else ():
+        is_all = self._is_exact or place.phase == Phase.IDLE
+        is_some = place.limit is None and place.phase in (Phase.REVIEWING, Phase.SWITCHING)
+        some = (*others[:1], place.switch and place.switch.target) if is_some else ()
+        for slug in (slug for slug in others if is_all or slug in some):
             yield from self._set_mode(place, slug)
         if self._is_exact or place.phase in (Phase.IDLE, Phase.THINKING):
             yield from self._interrupt(place, others)

@@ -144,6 +144,8 @@ def _check_limits(
         for rule in properties:
             if rule.of_seat is not None and (problem := rule.of_seat(seats, place)):
                 problems.setdefault(rule.name, (problem, start, last))
+        if mode not in (seats.deps.catalog.default, limit):  # any is chosen by hand from these
+            continue
         wishes = [decided.switch for decided in seats.decided(place) if decided.switch is not None]
         for slug in dict.fromkeys(wish.target for wish in wishes):
             if problem := find_beyond(seats, place, seats.deps.catalog[slug]):
