@@ -25,5 +25,5 @@ def server(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[
     origins = f"http://chat.example, http://localhost:3000,{STUDIO}"
     # In no clone's folder: another clone works there, too.
     settings = {"WORKSPACE": str(tmp_path_factory.mktemp("workspace")), "ALLOWED_ORIGINS": origins}
-    with serving(tmp_path_factory.mktemp("clone"), database, **settings) as server:
+    with serving(tmp_path_factory.mktemp("clone"), database, 2, **settings) as server:
         yield server
