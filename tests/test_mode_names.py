@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-
 from modeshift.testing import load_modes
 
 ROOT = Path(__file__).parent.parent

@@ -23,7 +23,7 @@ from modeshift.graph.configuration.loading import AgentLoader
 from modeshift.graph.configuration.settings import Settings
 from modeshift.graph.state import Input
 from modeshift.proof.prove import prove
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 
 MODE = """
   - slug: m-{number}
@@ -40,7 +40,7 @@ class Case:
 
     def __init__(self, modes: int, folder: Path) -> None:
         self.modes = modes
-        self.targets = [f"m-{number}" for number in range(modes)] or list(load_test_catalog())[1:]
+        self.targets = [f"m-{number}" for number in range(modes)] or list(load_catalog())[1:]
         self.settings = Settings(
             model="offline", workspace=folder, config_folder=folder, trust_file=folder / "none"
         )

@@ -16,6 +16,10 @@ from modeshift.project import use_root
 
 COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "acp": ("print the command line that makes it an agent in an editor (Zed, JetBrains, ...)", {}),
+    "add": (
+        "have another part of the engine: a provider, editor, mcp, ...",
+        {"extra=NAME": "which; without it, print those that there are"},
+    ),
     "chat": (
         "talk to the agent in this terminal",
         {"thread=ID": "go on with this thread", "mode=SLUG": "the mode to go on in"},
@@ -46,6 +50,10 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "prove": (
         "explore all that the modes can do, and prove what must hold, or show how it breaks",
         {"json": "as JSON"},
+    ),
+    "remove": (
+        "remove a mode and its files, and print what else speaks of it",
+        {"mode=SLUG": "which"},
     ),
     "serve": (
         "serve the agent in several processes, with Aegra on Postgres",

@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.plain_text import to_one_line
+from modeshift.project import say_how_to_add
 
 COMMANDS = "modeshift.commands"
 """Each a ``main`` for ``python -m modeshift``."""
@@ -58,8 +59,7 @@ def load_part(entry: EntryPoint) -> Any:
     for extra in entry.extras:
         if not _is_installed(source, extra):
             raise ConfigurationError(
-                f"{entry.name} is not installed: add the extra {extra!r} in pyproject.toml, "
-                f"{source}[{extra}], then run make lock; or: pip install '{source}[{extra}]'"
+                f"{entry.name} is not installed: {_say_how_to_add(source, extra)}"
             )
     try:
         return entry.load()
@@ -68,6 +68,10 @@ def load_part(entry: EntryPoint) -> Any:
         raise ConfigurationError(
             f"{entry.name} of {source} ({entry.group}: {entry.value}) does not load: {why}"
         ) from error
+
+
+def _say_how_to_add(source: str, extra: str) -> str:
+    return say_how_to_add(extra) if source == OURS else f"pip install '{source}[{extra}]'"
 
 
 def is_there(group: str, name: str) -> bool:

@@ -17,6 +17,8 @@ MARK = "langgraph.json"
 """The file that every clone has in its folder."""
 ENGINE = "modeshift"
 """The engine's distribution; a clone's ``pyproject.toml`` names the versions that it fits."""
+ENGINE_FOLDER = "engine"
+"""Where a clone has it, unless it has a wheel."""
 AGENT = "graph.agent"
 """The clone's module that calls ``modeshift.serve``."""
 
@@ -82,27 +84,52 @@ def find_root() -> Path:
     )
 
 
-def check_engine(root: Path) -> None:
-    """Raise ``ConfigurationError`` if the clone says that it fits other versions of the engine."""
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415  # an editor is answered before
+def say_how_to_add(extra: str) -> str:
+    """What a user does who lacks a part of the engine."""
+    return f"make add EXTRA={extra}"
 
+
+def check_engine(root: Path) -> None:
+    """Raise ``ConfigurationError`` if another engine is installed than the clone has or fits.
+
+    Its ``pyproject.toml`` says which it fits, in ``[tool.modeshift]`` or, as until 0.2, among the
+    dependencies.
+    """
+    from packaging.requirements import Requirement  # noqa: PLC0415  # an editor is answered before
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415
+
+    _check_copy(root / ENGINE_FOLDER / ENGINE, Path(__file__).parent)
     file = root / "pyproject.toml"
     if not file.exists():
         return
     try:
-        project = tomllib.loads(file.read_text(encoding="utf-8")).get("project", {})
-        named = [Requirement(text) for text in project.get("dependencies", [])]
-    except (OSError, ValueError, TypeError, AttributeError, InvalidRequirement) as error:
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+        fits = SpecifierSet(data.get("tool", {}).get(ENGINE, {}).get("engine", ""))
+        named = data.get("project", {}).get("dependencies", [])
+        for needed in (Requirement(text) for text in named if " @ " not in text):
+            if needed.name.lower() == ENGINE:
+                fits &= needed.specifier
+    except (OSError, ValueError, TypeError, AttributeError) as error:  # of packaging's, too
         raise ConfigurationError(f"{file} does not say which engine fits: {error}") from error
     installed = version(ENGINE)
-    for needed in named:
-        if needed.name.lower() == ENGINE and not needed.specifier.contains(
-            installed, prereleases=True
-        ):
-            raise ConfigurationError(
-                f"this clone needs {ENGINE}{needed.specifier}, says {file}, and {installed} is "
-                "installed: install one that fits, or upgrade the clone (docs/upgrading.md)"
-            )
+    if not fits.contains(installed, prereleases=True):
+        raise ConfigurationError(
+            f"this clone needs {ENGINE}{fits}, says {file}, and {installed} is "
+            "installed: install one that fits, or upgrade the clone (docs/upgrading.md)"
+        )
+
+
+def _check_copy(folder: Path, installed: Path) -> None:
+    """A copy is what pip makes of the engine's folder; uv and make use it as it is."""
+    if not folder.is_dir() or folder.samefile(installed):
+        return
+    files = [file for file in folder.rglob("*.py") if file.is_file()]
+    copies = ((file, installed / file.relative_to(folder)) for file in files)
+    if any(not copy.is_file() or copy.read_bytes() != file.read_bytes() for file, copy in copies):
+        raise ConfigurationError(
+            f"the engine that is installed is not that of {folder.parent}: run pip install -e . "
+            "again (make and uv use the folder as it is)"
+        )
 
 
 def load_project() -> Project:

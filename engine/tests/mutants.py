@@ -26,10 +26,10 @@ from queue import SimpleQueue
 from subprocess import PIPE
 
 from tests.harness import prefork
-from tests.harness.root import ENGINE, ROOT
+from tests.harness.root import ENGINE
 
 DATA = ENGINE / "tests/mutants.toml"
-COPIES = ROOT / ".venv/mutants"
+COPIES = ENGINE.parent / ".venv/mutants"
 SECONDS = 240
 """For a test; as it is it takes less, so one that takes longer has noticed the change."""
 PLAIN = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb=short")
@@ -114,11 +114,11 @@ class Copy:
 def _copy_project(root: Path) -> None:
     """What git knows or would know, as a repository of its own."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    listed = subprocess.run(command, cwd=ENGINE.parent, check=True, capture_output=True, text=True)
     for name in listed.stdout.split("\0"):
-        if name and (ROOT / name).is_file():
+        if name and (ENGINE.parent / name).is_file():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, root / name)
+            shutil.copy2(ENGINE.parent / name, root / name)
     who = ("-c", "user.name=mutants", "-c", "user.email=mutants@example.com")
     for words in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", "As it is"]):
         subprocess.run(["git", *words], cwd=root, check=True)
@@ -126,7 +126,7 @@ def _copy_project(root: Path) -> None:
 
 def _copy_environment(folder: Path) -> None:
     """The packages by links, but for the engine, which is the copy's."""
-    ours = ROOT / ".venv"
+    ours = ENGINE.parent / ".venv"
     packages = next((ours / "lib").glob("python*/site-packages"))
     theirs = folder / packages.relative_to(ours)
     theirs.mkdir(parents=True)

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from modeshift.graph.configuration.settings import Settings
 from modeshift.graph.entry.stopping import stop
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
+from modeshift.project import say_how_to_add
 from modeshift.server.checkpointer import database, read_questions
 from modeshift.server.thread_modes import get_deps
 from modeshift.tools.processes.background import end_every_command
@@ -67,7 +68,7 @@ async def show_metrics(request: Request) -> Response:
     try:
         from modeshift.server.metrics import write  # noqa: PLC0415  # an extra
     except ImportError:
-        raise InvalidInputError("install the extra modeshift[metrics] for metrics") from None
+        raise InvalidInputError(f"metrics are not installed: {say_how_to_add('metrics')}") from None
     journal = (await get_deps(request)).started_calls.journal
     text, kind = write(await read_questions(), await journal.count_effects())
     return Response(text, media_type=kind)
@@ -87,7 +88,7 @@ def start_telling() -> None:
         from modeshift.server import tracing  # noqa: PLC0415  # an extra
     except ImportError as error:
         raise ConfigurationError(
-            "OTEL_EXPORTER_OTLP_ENDPOINT is set: install the extra modeshift[tracing], or unset it"
+            f"OTEL_EXPORTER_OTLP_ENDPOINT is set: {say_how_to_add('tracing')}, or unset it"
         ) from error
     tracing.start()
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from modeshift.modes.errors import ConfigurationError
+from modeshift.project import say_how_to_add
 from modeshift.storage.database import Database
 from modeshift.storage.sqlite import SqliteDatabase
 
@@ -28,6 +29,6 @@ def open_database(
         from modeshift.storage.postgres import PostgresDatabase  # noqa: PLC0415  # an extra's
     except ImportError as error:
         raise ConfigurationError(
-            f"DATABASE_URL needs the extra modeshift[postgres] ({error}); add it in pyproject.toml"
+            f"DATABASE_URL needs what is not installed: {say_how_to_add('postgres')} ({error})"
         ) from error
     return PostgresDatabase(url, timeout)

@@ -15,6 +15,7 @@ from modeshift.testing.agent import (
 )
 from modeshift.testing.answers import Sent, next_request, recorded_answers
 from modeshift.testing.check import check_agent
+from modeshift.testing.check_clone import check_imports, check_modes, check_server
 from modeshift.testing.modes import LoadedModes, load_modes
 from modeshift.testing.scripted import ScriptedModel
 
@@ -27,6 +28,9 @@ __all__ = [
     "ScriptedModel",
     "Sent",
     "check_agent",
+    "check_imports",
+    "check_modes",
+    "check_server",
     "edit",
     "judge_call",
     "load_modes",

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -165,17 +165,21 @@ def make_agent(  # noqa: PLR0913  # what a test may want to be otherwise
     approvals: str = "manual",
     saver: BaseCheckpointSaver[Any] | None = None,
     is_sandboxed: bool = False,
+    only_tools: Collection[str] | None = None,
 ) -> Agent:
     """An agent that works in the folder ``workspace``; what is not given is the clone's.
 
     A ``saver`` that another agent had has its threads, too. ``is_sandboxed``: calls are judged as
-    where there is a sandbox, and no command runs. Raises ``ConfigurationError``.
+    where there is a sandbox, and no command runs. ``only_tools``: of the tools, those of these
+    names. Raises ``ConfigurationError``.
     """
     project, place = load_project(), Workspace(workspace)
     catalog = modes or load_modes().catalog
     commands = Commands(_JUDGED_SANDBOX if is_sandboxed else None)
     tool_deps = ToolDeps(place, catalog, commands)
-    toolbox = Toolbox(place, _make_tools(tools or project.tools, tool_deps), commands)
+    made = _make_tools(tools or project.tools, tool_deps)
+    kept = (tool for tool in made if only_tools is None or tool.spec.name in only_tools)
+    toolbox = Toolbox(place, kept, commands)
     keys = {provider.key: KEY for provider in PROVIDERS.values() if provider.key}
     missing = {name: key for name, key in keys.items() if not os.environ.get(name)}
     with patch.dict(os.environ, missing):

@@ -27,7 +27,11 @@ def snapshot(request: pytest.FixtureRequest, tmp_path: Path) -> Snapshot:
     With ``WRITE=1``, as `make snapshots` sets it, the file is written.
     """
     tests = next(folder for folder in request.path.parents if folder.name == "tests")
-    paths = {str(tmp_path): "/somewhere", str(find_root()): "/clone"}
+    paths = {
+        str(tmp_path): "/somewhere",
+        str(find_root()): "/clone",
+        str(tests.parent): "/clone",
+    }
 
     def compare(name: str, texts: str | Mapping[str, str]) -> None:
         if not isinstance(texts, str):
@@ -39,7 +43,7 @@ def snapshot(request: pytest.FixtureRequest, tmp_path: Path) -> Snapshot:
             texts = re.sub(pattern, shown, texts)
         file = tests / "snapshots" / name
         if os.environ.get("WRITE") == "1":
-            file.parent.mkdir(exist_ok=True)
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(texts.encode())
         if not file.exists():
             pytest.fail(f"{file} is missing; `make snapshots` writes it", pytrace=False)

@@ -1,12 +1,12 @@
 """For what ``@pytest.mark.vcr`` marks: where its cassettes are, and no keys in them."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from modeshift.project import find_root
-
-_WITH_KEYS = ["authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie", "set-cookie"]
+from modeshift.testing.cassette_format import get_config
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +15,10 @@ def vcr_cassette_dir(request: pytest.FixtureRequest) -> str:
     return str(find_root() / "cassettes" / request.path.stem)
 
 
-@pytest.fixture(scope="session")
-def vcr_config() -> dict[str, Any]:
+@pytest.fixture
+def vcr_config(
+    tmp_path: Path, record_mode: str, vcr_cassette_dir: str, default_cassette_name: str
+) -> dict[str, Any]:
     """The options of vcrpy."""
-    return {"filter_headers": _WITH_KEYS, "decode_compressed_response": True}
+    path = Path(vcr_cassette_dir) / f"{default_cassette_name}.yaml"
+    return get_config(((str(tmp_path), "/somewhere"),), record_mode, path)

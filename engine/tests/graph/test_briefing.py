@@ -10,7 +10,7 @@ from modeshift.graph.briefing import REMINDED_AFTER, describe_environment
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import Step, script
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 
 TODO = ("update_todo_list", {"todos": [{"content": "do it"}]})
 WORDS, PLACE, LIST = "You are in Ask mode", "# Where you work", "# Your todo list"
@@ -88,7 +88,7 @@ async def test_where_it_works_is_a_line_for_each_and_can_be_sent(
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9\n"))
     (folder / ".git").mkdir(parents=True)
     (folder / ".git/HEAD").write_bytes(head)
-    text = await describe_environment(build_toolbox(Workspace(folder), load_test_catalog()))
+    text = await describe_environment(build_toolbox(Workspace(folder), load_catalog()))
     assert text.encode()
     assert "caf\\udce9" in text.splitlines()[0]
     assert text.splitlines()[-1] == f"- Git: {told}"
@@ -114,7 +114,7 @@ async def test_what_only_looks_like_gits_file_is_not_read(
     else:
         (tmp_path / "secret").write_text("ref: refs/heads/secret")
         head.symlink_to(tmp_path / "secret")
-    box = build_toolbox(Workspace(workspace), load_test_catalog())
+    box = build_toolbox(Workspace(workspace), load_catalog())
     assert "Git" not in await describe_environment(box)
     if writer is not None:
         os.close(writer)

@@ -21,7 +21,7 @@ from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.graph.conftest import Serve
 from tests.harness.conversation import APPROVE, Conversation, cut_off, make_agent
-from tests.harness.modes import MODES, load_test_catalog
+from tests.harness.modes import MODES, load_catalog
 from tests.harness.recording import MODELS
 from tests.provider.script import Answer, Call, Failure, Step, call, say
 from tests.provider.server import ScriptedProvider
@@ -310,7 +310,7 @@ async def test_what_does_not_fit_even_then_is_an_error(workspace: Path, serve: S
 async def test_it_cannot_loop(workspace: Path, serve: Serve) -> None:
     """A window that the prompt nearly fills: it would be due at each step."""
     with serve(worker := Worker([*[read("")] * 20, say("Done.")], say(TEXT)), "anthropic"):
-        catalog = load_test_catalog()
+        catalog = load_catalog()
         toolbox = build_toolbox(Workspace(workspace), catalog)
         deps = AgentDeps(catalog, toolbox, Models(CLAUDE), prompts=prompts_of(MODES))
         window = deps.seat("code").prompt_size + 100

@@ -27,7 +27,7 @@ from tests.harness.conversation import (
     run_script,
     script,
 )
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 from tests.harness.scripted import Call
 
 TESTS = ProjectTests(command="make test", files=("Makefile", "tests/"))
@@ -38,7 +38,7 @@ PLAN_FIRST = {"enterFrom": [{"from": "architect", "when": "plan_written"}]}
 
 def with_tables(**tables: dict[str, Any]) -> Catalog:
     """The modes of the tests, some with tables."""
-    catalog = load_test_catalog()
+    catalog = load_catalog()
 
     def change(slug: str) -> Any:
         mode = catalog[slug]

@@ -27,7 +27,7 @@ from tests.harness.conversation import (
     run_script,
     script,
 )
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 from tests.harness.scripted import Call, ScriptedModel, calling
 
 ALWAYS = {"type": "approve", "remember": True}
@@ -68,8 +68,8 @@ async def test_rights_are_what_both_modes_have(workspace: Path) -> None:
     await run_script(workspace, [EDIT, WRITE, RUN], approvals=Approvals.AUTO, limit="code")
     assert [file.name for file in workspace.iterdir()] == ["plan.md"]
     deps = AgentDeps(
-        load_test_catalog(),
-        build_toolbox(Workspace(workspace), load_test_catalog()),
+        load_catalog(),
+        build_toolbox(Workspace(workspace), load_catalog()),
         Models(OfflineModel()),
     )
     assert deps.seat("code").edit_restriction is None
@@ -143,7 +143,7 @@ async def test_an_old_question_and_an_old_approval_do_not_raise_it(
 
 async def test_a_limit_whose_mode_is_gone_lets_nothing_through(there: Path) -> None:
     read: Call = ("read_file", {"path": "there.txt"})
-    catalog = load_test_catalog()
+    catalog = load_catalog()
     less = Catalog([catalog[slug] for slug in catalog if slug != "architect"], "ask")
     calls = [read, *CHANGES, to("ask")]
     talk = await run_script(there, "hello", calls, mode="code", limit="architect")
@@ -185,7 +185,7 @@ def ask_expert(question: str) -> str:
 
 async def test_an_agent_that_owns_its_tools_is_refused_under_any_limit(there: Path) -> None:
     """Whichever mode has it, and however it was approved."""
-    known = load_test_catalog()
+    known = load_catalog()
     expert = _with("expert", "read", "experts")
     catalog = Catalog([*(known[slug] for slug in known), expert], "ask")
     tools = build_toolbox(Workspace(there), catalog)
@@ -240,7 +240,7 @@ DOCS = Grant(group="edit", file_regex="^docs/")
 def test_which_modes_are_within(
     workspace: Path, mode: tuple[Any, ...], limit: tuple[Any, ...], expected: bool
 ) -> None:
-    specs = build_toolbox(Workspace(workspace), load_test_catalog()).specs
+    specs = build_toolbox(Workspace(workspace), load_catalog()).specs
     assert is_within(_with("one", *mode), _with("two", *limit), specs) is expected
 
 

@@ -12,7 +12,7 @@ from modeshift.modes.catalog import Catalog
 from modeshift.modes.machine import MAX_SERVER_TOOLS
 from modeshift.modes.mode import Level, Mode
 from tests.harness.conversation import APPROVE, Conversation, make_agent, script
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 from tests.harness.scripted import ScriptedModel
 from tests.tools.mcp.servers import managed, raw
 
@@ -29,7 +29,7 @@ def bound(model: ScriptedModel, request: int = -1) -> set[str]:
 
 
 def with_modes(**groups: Any) -> Catalog:
-    catalog = load_test_catalog()
+    catalog = load_catalog()
     own = [
         Mode.model_validate(
             {

@@ -24,7 +24,7 @@ from tests.harness.conversation import (
     run_script,
     script,
 )
-from tests.harness.modes import load_catalog
+from tests.harness.modes import with_orchestrator
 from tests.harness.scripted import Call
 
 READ: Call = ("read_file", {"path": "a.txt"})
@@ -45,10 +45,10 @@ async def last_result(talk: Conversation) -> str:
 async def test_three_parts_and_a_crash_in_the_second(workspace: Path) -> None:
     """The orchestrator's, with the offline model; another process goes on."""
     (workspace / "a.txt").write_text("text")
-    saver = InMemorySaver()
+    saver, catalog = InMemorySaver(), with_orchestrator()
 
     def new_process() -> Any:
-        return make_agent(workspace, saver=saver, catalog=load_catalog())
+        return make_agent(workspace, saver=saver, catalog=catalog)
 
     talk = Conversation(new_process())
     await talk.say(PARTS, mode="orchestrator")

@@ -23,7 +23,7 @@ from tests.graph.conftest import Serve
 from tests.graph.journey import CLAUDE, GPT, answer, check_requests, list_thoughts
 from tests.graph.test_prefix import check_prefixes
 from tests.harness.conversation import APPROVE, REJECT, Conversation, make_agent, make_toolbox
-from tests.harness.modes import MODES, load_test_catalog, load_with
+from tests.harness.modes import MODES, load_catalog, load_with
 from tests.provider.anthropic_messages import refusal
 from tests.provider.script import Answer, Call, Failure, Step
 from tests.provider.server import ScriptedProvider
@@ -56,7 +56,7 @@ class Thread:
 
     def reload(self, name: str = "", toolbox: Toolbox | None = None, **more: Any) -> None:
         """Another process takes over."""
-        catalog = more.pop("catalog", None) or load_test_catalog()
+        catalog = more.pop("catalog", None) or load_catalog()
         box = toolbox or make_toolbox(Workspace(self.workspace), catalog)
         models = Models(name or self.name)
         deps = AgentDeps(catalog, box, models, prompts=prompts_of(MODES), **more)
@@ -86,12 +86,12 @@ async def change_the_prompt(thread: Thread) -> None:
 
 
 async def remove_a_mode(thread: Thread) -> None:
-    catalog = load_test_catalog()
+    catalog = load_catalog()
     thread.reload(catalog=Catalog([catalog[mode] for mode in catalog if mode != "code"], "ask"))
 
 
 async def remove_a_tool(thread: Thread) -> None:
-    box = make_toolbox(Workspace(thread.workspace), load_test_catalog())
+    box = make_toolbox(Workspace(thread.workspace), load_catalog())
     tools = [box[spec.name] for spec in box.specs if spec.name != "edit_file"]
     thread.reload(toolbox=Toolbox(box.workspace, tools))
 

@@ -10,7 +10,7 @@ from modeshift.graph.models.loading import Models
 from modeshift.graph.models.usage import NO_FILL, Tokens, Usage, add_usage, count_answer
 from tests.graph.conftest import Serve
 from tests.harness.conversation import Conversation, make_agent
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 from tests.harness.place import UserFolders
 from tests.harness.recording import MODELS
 from tests.provider.script import call, say
@@ -126,7 +126,7 @@ async def test_turns_with_a_real_client(
 
 async def test_the_setting_wins_over_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    mode = load_test_catalog()["ask"]
+    mode = load_catalog()["ask"]
     for name, known in (("openai:gpt-5", 272_000), ("openai:gpt-no-such", None)):
         assert Models(name).window(mode) == known
         assert Models(name, 32_768).window(mode) == 32_768

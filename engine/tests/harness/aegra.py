@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.harness.root import ROOT
+from tests.harness.root import ENGINE
 from tests.harness.server import Server
 
-PYTHON = ROOT / ".venv-serve/bin/python"
+PYTHON = ENGINE / ".venv-serve/bin/python"
 IS_THERE = (PYTHON.parent.parent / ".ready").exists()
 WHY_NOT = "there is no .venv-serve for Aegra (make .venv-serve/.ready makes it, with Python 3.12)"
 

@@ -1,12 +1,11 @@
-"""Copies of this project as a user has it: what git knows, and nothing else."""
+"""Clones in folders of their own, and git in them."""
 
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
-from tests.harness.root import ROOT
+from tests.harness.root import TEMPLATE
 
 WHO = {
     "GIT_AUTHOR_NAME": "A",
@@ -30,14 +29,11 @@ def git(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def copy_project(folder: Path, *, wanted: Callable[[str], bool] = lambda _: True) -> None:
-    """Copy the files that git knows, or would after ``git add``; ``wanted`` gets their names."""
-    listed = git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    assert listed.returncode == 0, listed.stderr
-    for name in filter(None, listed.stdout.split("\0")):
-        if wanted(name) and (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name)
+def copy_template(folder: Path) -> None:
+    """A clone of its own: the engine's small one."""
+    shutil.copytree(
+        TEMPLATE, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"), dirs_exist_ok=True
+    )
 
 
 def change(file: Path, old: str, new: str) -> None:

@@ -1,4 +1,4 @@
-"""``modeshift.testing`` with the modes and tools of the engine's tests."""
+"""``modeshift.testing`` with the modes and tools of the template."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -17,7 +17,7 @@ from modeshift import Agent
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.models.loading import Models
 from modeshift.graph.models.offline import OfflineModel
-from modeshift.modes.catalog import Catalog, prompts_of
+from modeshift.modes.catalog import Catalog
 from modeshift.modes.policy import Approvals
 from modeshift.testing.agent import APPROVE, REJECT, Conversation, edit, problems
 from modeshift.testing.scripted import ScriptedModel, ScriptStep
@@ -25,25 +25,17 @@ from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.tool import ToolDeps
 from modeshift.tools.toolbox import Toolbox, make_tools
 from modeshift.tools.workspace.workspace import Workspace
-from tests.harness.modes import MODES, has_engines_modes, load_catalog, load_test_catalog
+from tests.harness.modes import load_catalog
 
 __all__ = ["APPROVE", "REJECT", "Conversation", "Step", "edit", "problems"]
 Step = ScriptStep
-TOOLS = (
-    ("read", "tools.read:read_tools"),
-    ("edit", "tools.edit:edit_tools"),
-    ("command", "tools.command:command_tools"),
-    (None, "tools.conversation:conversation_tools"),
-)
-"""That of the engine's tests: each tool is part of a request, and so of each cassette."""
 
 
 def make_toolbox(place: Workspace, catalog: Catalog, commands: Commands | None = None) -> Toolbox:
-    """The tools of the engine's tests; in the owner's, those of the clone."""
+    """The tools of the template."""
     commands = commands or Commands()
     modes = {slug: catalog[slug] for slug in catalog}
-    listed = TOOLS if has_engines_modes() else tools.TOOLS
-    made = make_tools(listed, ToolDeps(place, modes, commands))
+    made = make_tools(tools.TOOLS, ToolDeps(place, modes, commands))
     return Toolbox(place, made, commands)
 
 
@@ -60,11 +52,10 @@ def make_agent(
     **more: Any,
 ) -> Agent:
     """An agent on ``workspace``, with the offline model unless another is given."""
-    catalog = catalog or (load_test_catalog() if has_engines_modes() else load_catalog())
+    catalog = catalog or load_catalog()
     place = Workspace(workspace) if isinstance(workspace, Path) else workspace
     toolbox = make_toolbox(place, catalog, commands)
     models = model if isinstance(model, Models) else Models(model or OfflineModel())
-    more.setdefault("prompts", prompts_of(MODES) if has_engines_modes() else None)
     deps = AgentDeps(catalog, toolbox, models, approvals, **more)
     agent = build(deps, saver or InMemorySaver())
     agent.store = store

@@ -1,7 +1,6 @@
-"""Fixtures and hooks, for the engine's tests and for the owner's."""
+"""Fixtures and hooks of the engine's tests, whose clone is the template."""
 
 import os
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,29 +8,36 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from modeshift.project import use_root
+from modeshift.testing.cassette_format import configure
 from modeshift.testing.loopback import block_network
-from modeshift.testing.plugin import OF_PROVIDERS, OF_THE_NETWORK, snapshot, workspace
+from modeshift.testing.plugin import (
+    OF_PROVIDERS,
+    OF_THE_NETWORK,
+    pytest_terminal_summary,
+    snapshot,
+    workspace,
+)
+from modeshift.testing.recording import PASSED, add_options, recorded
 from tests.harness import prefork, recording
-from tests.harness.cassette_format import configure
 from tests.harness.conversation import Conversation, make_agent
-from tests.harness.modes import MODES, is_owners
 from tests.harness.place import UserFolders
 from tests.harness.postgres import WHY_NOT, Postgres, find_postgres, run_postgres
 from tests.harness.recording import (
     KEYS,
-    PASSED,
     TAPE,
     begin,
     is_streamed,
     provider,
-    recorded,
     start_tape,
 )
+from tests.harness.root import TEMPLATE
 
 __all__ = [
     "begin",
     "is_streamed",
     "provider",
+    "pytest_terminal_summary",
     "recorded",
     "snapshot",
     "start_tape",
@@ -43,7 +49,8 @@ settings.load_profile("tests")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("cassettes", "cassettes; `make record` sets these")
+    add_options(parser)
+    group = parser.getgroup("cassettes")
     group.addoption("--cassettes", help="the folder they are in")
     group.addoption(
         "--real",
@@ -63,6 +70,7 @@ PLAYED = ("openai-streamed", "chat-whole", "anthropic-streamed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    use_root(TEMPLATE)
     config.pluginmanager.register(recording)  # behind pytest-recording, whose fixtures it replaces
     config.addinivalue_line("markers", "snapshots: writes files of texts in make snapshots")
     config.addinivalue_line("markers", "conversation: has a tape; what make record records anew")
@@ -76,7 +84,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("vcr")
             item.add_marker("conversation")
             is_played = any(combination in item.name for combination in PLAYED)
-            if not is_played and not is_owners(item.path):
+            if not is_played:
                 item.add_marker("slow")
 
 
@@ -86,16 +94,6 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     if not config.getoption("--real"):
         os.environ["PYTHONPATH"] = FENCE
         prefork.fork_workers()
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
-    """At the very end: how many tests were skipped, and for want of what."""
-    yield
-    skipped = terminalreporter.stats.get("skipped", [])
-    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
-    for reason, count in reasons.most_common():
-        terminalreporter.write_line(f"{count} skipped: {reason}", yellow=True)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -141,21 +139,6 @@ def no_provider_of_the_user(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytes
         is_a_way = not real and OF_THE_NETWORK.search(name)
         if (OF_PROVIDERS.search(name) and name not in kept) or is_a_way:
             monkeypatch.delenv(name)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def test_modes() -> Iterator[None]:
-    """Use the modes of the tests instead of the clone's, in this and all started processes."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MODES_FOLDER", str(MODES))
-        yield
-
-
-@pytest.fixture(autouse=True)
-def clones_modes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use the clone's own in the owner's tests, and in all processes that they start."""
-    if is_owners(request.path):
-        monkeypatch.delenv("MODES_FOLDER")
 
 
 @pytest.fixture(autouse=True)

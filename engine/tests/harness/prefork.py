@@ -26,7 +26,7 @@ from execnet import gateway_io
 from execnet.gateway_base import ExecModel, Popen2IO
 
 from modeshift import project
-from tests.harness.root import ENGINE
+from tests.harness.root import ENGINE, TEMPLATE
 
 MODULES = ["modeshift.editor.main", "modeshift.commands.dev", "modeshift.__main__"]
 """Imported with all that they import; they themselves run as ``__main__``."""
@@ -66,7 +66,7 @@ def start(
     *command: str,
     env: Mapping[str, str],
     streams: tuple[int, int, int],
-    cwd: Path = ENGINE,
+    cwd: Path = TEMPLATE,
     is_leader: bool = False,
 ) -> Started:
     """Start ``python -m *command``; ``is_leader``: in a session of its own."""
@@ -80,7 +80,7 @@ def start(
 
 
 def start_with_pipes(
-    *command: str, env: Mapping[str, str], errors: int = 2, cwd: Path = ENGINE
+    *command: str, env: Mapping[str, str], errors: int = 2, cwd: Path = TEMPLATE
 ) -> tuple[Started, int, int]:
     """Start it; with the end of a pipe to its standard input, and of one from its output."""
     theirs, outgoing = os.pipe()
@@ -92,7 +92,7 @@ def start_with_pipes(
 
 
 def run(
-    *command: str, env: Mapping[str, str], cwd: Path = ENGINE, stdin: Path = Path(os.devnull)
+    *command: str, env: Mapping[str, str], cwd: Path = TEMPLATE, stdin: Path = Path(os.devnull)
 ) -> subprocess.CompletedProcess[str]:
     """Run ``python -m *command`` like ``subprocess.run`` with ``text=True``."""
     with TemporaryFile("w+") as out, TemporaryFile("w+") as err, stdin.open() as given:
@@ -123,7 +123,9 @@ def fork_workers() -> None:
 class _Worker(gateway_io.Popen2IOMaster):
     def __init__(self, _: list[str], execmodel: ExecModel) -> None:
         self.popen: Any
-        self.popen, outgoing, incoming = start_with_pipes("tests.harness.worker", env=os.environ)
+        self.popen, outgoing, incoming = start_with_pipes(
+            "tests.harness.worker", env=os.environ, cwd=ENGINE
+        )
         Popen2IO.__init__(self, open(outgoing, "wb"), open(incoming, "rb"), execmodel)  # noqa: SIM115
 
 
@@ -161,7 +163,8 @@ def _run(
     sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
     os.execve = _replace  # type: ignore[assignment]  # of texts alone
-    elsewhere = OURS if folder != str(ENGINE) else set()  # a clone has modules of the same names
+    # Another clone has modules of the same names.
+    elsewhere = set() if folder in (str(ENGINE), str(TEMPLATE)) else OURS
     for name in list(sys.modules):
         if name in MODULES or name.partition(".")[0] in elsewhere:
             del sys.modules[name]

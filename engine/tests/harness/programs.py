@@ -6,17 +6,19 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.harness.root import ENGINE
+from tests.harness.root import ENGINE, TEMPLATE
 
 
 def run(
-    *command: str | Path, cwd: Path = ENGINE, env: Mapping[str, str] | None = None
+    *command: str | Path, cwd: Path = TEMPLATE, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a program; it has not to succeed."""
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
 
 
-def run_well(*command: str | Path, cwd: Path = ENGINE, env: Mapping[str, str] | None = None) -> str:
+def run_well(
+    *command: str | Path, cwd: Path = TEMPLATE, env: Mapping[str, str] | None = None
+) -> str:
     """Run a program that has to succeed; what it prints."""
     done = run(*command, cwd=cwd, env=env)
     assert done.returncode == 0, done.stdout + done.stderr

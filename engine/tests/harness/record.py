@@ -20,7 +20,6 @@ from dotenv import load_dotenv
 
 from modeshift.graph.configuration.settings import get_env_file
 from tests.harness.recording import KEYS, MODELS
-from tests.harness.root import CONFIG
 from tests.harness.selection import IN_VAIN, find_files, list_tests
 
 ALREADY_IMPORTED = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
@@ -36,7 +35,7 @@ def main(env_file: Path | None = None) -> int:
     pattern = os.environ.get("T")
     try:
         files = find_files(pattern) if pattern else [*_list_files()]
-        code = pytest.main([*CONFIG, *options, "-W", ALREADY_IMPORTED, *map(str, files)])
+        code = pytest.main([*options, "-W", ALREADY_IMPORTED, *map(str, files)])
     except LookupError:
         code = IN_VAIN
     if code == IN_VAIN:

@@ -17,16 +17,13 @@ import pytest
 from vcr.cassette import Cassette
 
 from modeshift.graph.models.provider_errors import find_secrets
-from modeshift.testing.agent import Conversation, Recorded
-from modeshift.testing.plugin import MODEL, name_cassette, open_thread
-from modeshift.testing.scripted import ScriptStep
+from modeshift.testing.cassette import Response, decode_body
+from modeshift.testing.cassette_format import get_config
+from modeshift.testing.recording import PASSED, name_cassette
+from modeshift.testing.scrubbing import Replaced, join_stream, scrub
 from modeshift.testing.strict_replay import StrictReplay
-from tests.harness.cassette import Response, decode_body
-from tests.harness.cassette_format import get_config
-from tests.harness.modes import is_owners
-from tests.harness.root import ENGINE, ROOT
-from tests.harness.scrubbing import Replaced, join_stream, scrub
-from tests.provider.script import Answer, Call, Step
+from tests.harness.root import ENGINE
+from tests.provider.script import Step
 from tests.provider.server import KEY, ScriptedProvider, serving
 
 MODELS = {
@@ -39,13 +36,12 @@ KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 LOCAL_SERVER = "http://127.0.0.1:8080/v1"
 """Where recordings have a server that speaks Chat Completions and is no service of its own."""
 MANNERS = ("whole", "streamed")
-PASSED = pytest.StashKey[bool]()
 TAPE = pytest.StashKey["Tape"]()
 
 
 def shown(path: Path) -> str:
-    """The path relative to the project, if it is inside."""
-    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
+    """The path relative to the engine's folder, if it is inside."""
+    return str(path.relative_to(ENGINE) if path.is_relative_to(ENGINE) else path)
 
 
 def variables(provider: str, key: str) -> dict[str, str]:
@@ -65,8 +61,8 @@ def vcr_config(
 
 @pytest.fixture(scope="module")
 def vcr_cassette_dir(request: pytest.FixtureRequest) -> str:
-    """``cassettes/<test module>``, of the clone or of the engine's tests."""
-    own = ROOT / "cassettes" if is_owners(request.path) else ENGINE / "tests/cassettes"
+    """``tests/cassettes/<test module>``."""
+    own = ENGINE / "tests/cassettes"
     return str(Path(request.config.getoption("--cassettes") or own) / request.path.stem)
 
 
@@ -152,27 +148,6 @@ def is_streamed(request: pytest.FixtureRequest) -> bool:
 def begin(start_tape: Start, provider: str, *, is_streamed: bool) -> Begin:
     """To be called once, with the script; ``is_odd``: no real model would answer like this."""
     return partial(start_tape, provider, is_streamed=is_streamed)
-
-
-@pytest.fixture
-def recorded(start_tape: Start, workspace: Path) -> Recorded:
-    """As in ``modeshift.testing.plugin``, and it can be recorded."""
-
-    def start(
-        *steps: ScriptStep, model: str = MODEL, is_streamed: bool = True, **options: Any
-    ) -> Conversation:
-        script = [_to_answer(step) for step in steps]
-        start_tape(model.partition(":")[0], script, is_streamed=is_streamed)
-        return open_thread(workspace, steps, model=model, is_streamed=is_streamed, **options)
-
-    return start
-
-
-def _to_answer(step: ScriptStep) -> Answer:
-    if isinstance(step, str):
-        return Answer(step)
-    assert not isinstance(step, Exception), "a provider's failure is not recorded"
-    return Answer("", tuple(Call(name, args) for name, args in step))
 
 
 @pytest.fixture

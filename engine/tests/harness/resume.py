@@ -12,8 +12,8 @@ from typing import Any
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from modeshift.testing.cassette_format import use_cassette
 from modeshift.testing.strict_replay import StrictReplay
-from tests.harness.cassette_format import use_cassette
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.recording import MODELS, variables
 from tests.provider.server import KEY

@@ -12,27 +12,27 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.root import CONFIG, ENGINE, ROOT
+from tests.harness.root import ENGINE
 
-TESTS = ENGINE / "tests", ROOT / "tests"
+TESTS = ENGINE / "tests"
 IN_VAIN = pytest.ExitCode.NO_TESTS_COLLECTED
 
 
 def main(pattern: str) -> int:
     """Run the tests; gives the exit code."""
     if "::" in pattern:
-        return pytest.main([*CONFIG, pattern])
+        return pytest.main([pattern])
     try:
         files = find_files(pattern)
     except LookupError as error:
         sys.stderr.write(f"No test matches T={pattern!r}: {error}\n")
         return IN_VAIN
-    return pytest.main([*CONFIG, "-k", pattern, *map(str, files)])
+    return pytest.main(["-k", pattern, *map(str, files)])
 
 
 def list_tests() -> Iterator[Path]:
-    """All files of tests, the engine's and the clone's."""
-    return (path for folder in TESTS for path in folder.rglob("test_*.py"))
+    """All files of tests."""
+    return TESTS.rglob("test_*.py")
 
 
 def find_files(pattern: str) -> list[Path]:
@@ -43,9 +43,7 @@ def find_files(pattern: str) -> list[Path]:
     """
     words = re.findall(r"[^\s()]+", re.sub(r"\bnot\s+(\(.*?\)|[^\s()]+)", "", pattern.lower()))
     texts = {path: _read(path) for path in list_tests()}
-    others = "".join(
-        path.read_text().lower() for path in TESTS[0].rglob("*.py") if path not in texts
-    )
+    others = "".join(path.read_text().lower() for path in TESTS.rglob("*.py") if path not in texts)
     names = set(re.findall(r"""["']([\w-]+)["']""", others))
     found = [_find(word, texts, names) for word in words if word not in ("and", "or")]
     join = set.union if "or" in words else set.intersection
@@ -57,7 +55,7 @@ def find_files(pattern: str) -> list[Path]:
 
 def _read(path: Path) -> str:
     """The text of a file of tests, and its path."""
-    return f"{path.relative_to(ROOT).as_posix()}\n{path.read_text(encoding='utf-8')}".lower()
+    return f"{path.relative_to(ENGINE).as_posix()}\n{path.read_text(encoding='utf-8')}".lower()
 
 
 def _find(word: str, texts: dict[Path, str], names: set[str]) -> set[Path]:

@@ -21,7 +21,7 @@ from tests.harness import prefork
 from tests.harness.conversation import SECONDS, until
 from tests.harness.modes import MODES
 from tests.harness.place import environment
-from tests.harness.root import ROOT
+from tests.harness.root import TEMPLATE
 
 LINKED = ("graph", "modes", "prompts", "tools", "langgraph.json")
 
@@ -34,7 +34,7 @@ class Server:
         self.workspace = folder / "workspace"
         # Links, because the server writes files beside langgraph.json; .env is left out.
         for name in LINKED:
-            (folder / name).symlink_to(ROOT / name)
+            (folder / name).symlink_to(TEMPLATE / name)
         self.modes = folder / "template/modes"
         (folder / "template").symlink_to(MODES.parent)
         self.home = folder / "home"

@@ -31,12 +31,12 @@ from urllib.request import Request, urlopen
 
 from typing_extensions import override
 
-from tests.harness.root import ENGINE, ROOT
+from tests.harness.root import ENGINE
 from tests.provider.prompt_cache import Input
 from tests.provider.script import Driver, Failure, Ids, Step
 from tests.provider.server import ScriptedProvider, listening
 
-LOCAL = ROOT / ".venv-local"
+LOCAL = ENGINE / ".venv-local"
 SECONDS = 120
 """A wait that does not end is a failure."""
 

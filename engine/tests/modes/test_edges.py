@@ -16,7 +16,6 @@ from modeshift.modes.mode import Level, Mode
 from modeshift.modes.policy import Approvals, verdict
 from modeshift.modes.rights import find_growth
 from modeshift.testing.snapshots import Snapshot
-from tests.harness.modes import load_catalog
 
 FACTS = [fact.name for fact in BUILT_IN]
 
@@ -171,21 +170,3 @@ def test_rules_for_servers_tools_count_in_their_order() -> None:
         if find_growth(source, target, [tool]) is None:
             assert STRICTNESS.index(after) <= STRICTNESS.index(before), (source, target)
     assert any(find_growth(*modes, [tool]) is None for modes in itertools.permutations(modes, 2))
-
-
-def test_every_switch_of_the_clones_modes_asks() -> None:
-    catalog = load_catalog()
-    table = EdgeTable(catalog[slug] for slug in catalog)
-    pairs = itertools.permutations(catalog, 2)
-    assert all(
-        (edge := table.find(*pair, Way.ASK)) is not None and not edge.is_free for pair in pairs
-    )
-    assert all(
-        find_growth(catalog[source], catalog["ask"], TOOLS) is None
-        for source in ("architect", "code", "debug")
-    )
-    assert all(
-        find_growth(catalog["orchestrator"], catalog[slug], TOOLS)
-        for slug in catalog
-        if slug != "orchestrator"
-    )

@@ -6,12 +6,18 @@ from typing import get_args
 import acp.schema
 
 from modeshift.modes.effects import EFFECTS, EffectName, ToolKind
-from tests.harness.root import ROOT
+from tests.harness.root import ENGINE
 
-FOLDERS = ("engine/modeshift", "graph", "tools")
+FOLDERS = ("modeshift", "template")
 MAY_NAME_EFFECTS = {
-    f"engine/modeshift/{name}"
-    for name in ("modes/effects.py", "tools/tool.py", "tools/server_tools.py", "testing/check.py")
+    f"modeshift/{name}"
+    for name in (
+        "modes/effects.py",
+        "tools/tool.py",
+        "tools/server_tools.py",
+        "testing/check.py",
+        "testing/parts.py",
+    )
 }
 """The table, and where tools declare theirs."""
 ASKS = re.compile(
@@ -24,8 +30,8 @@ ASKS = re.compile(
 
 def test_no_code_asks_which_effect_a_tool_has() -> None:
     for folder in FOLDERS:
-        for file in (ROOT / folder).rglob("*.py"):
-            where = file.relative_to(ROOT).as_posix()
+        for file in (ENGINE / folder).rglob("*.py"):
+            where = file.relative_to(ENGINE).as_posix()
             if where not in MAY_NAME_EFFECTS:
                 questions = ASKS.findall(file.read_text(encoding="utf-8"))
                 assert not questions, f"{where} asks {questions}: make a column of it in effects.py"

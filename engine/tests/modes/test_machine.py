@@ -14,7 +14,7 @@ from modeshift.modes.errors import UnknownModeError
 from modeshift.modes.machine import Configuration, Machine
 from modeshift.modes.mode import Mode
 from modeshift.modes.phases import Event, Phase
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 
 LEGAL = {(source, event): target for source, event, target in CHART.edges}
 """The clone's edges, which `make diagram` and docs/modes.md draw."""
@@ -23,7 +23,7 @@ TO_MODE = (Event.SWITCH_MODE, Event.RETURNED, Event.NEXT)
 
 @pytest.fixture(scope="module")
 def machine() -> Machine:
-    return Machine(load_test_catalog(), [], CHART)
+    return Machine(load_catalog(), [], CHART)
 
 
 def test_every_event_in_every_phase(machine: Machine) -> None:
@@ -53,9 +53,9 @@ def test_a_mode_that_is_not_there(machine: Machine) -> None:
 def test_tools_are_bound_only_while_it_thinks() -> None:
     specs = [
         ToolSpec("look", EFFECTS["read"], None),
-        ToolSpec("write", EFFECTS["edit"], load_test_catalog()["code"].groups[1].group),
+        ToolSpec("write", EFFECTS["edit"], load_catalog()["code"].groups[1].group),
     ]
-    machine = Machine(load_test_catalog(), iter(specs), CHART)
+    machine = Machine(load_catalog(), iter(specs), CHART)
     bound = {
         (slug, phase): machine.bound_tools(Configuration(slug, phase))
         for slug in ("ask", "code")
@@ -86,7 +86,7 @@ def test_threads_may_share_it(machine: Machine) -> None:
 
     def work(mode: str) -> None:
         for phase in itertools.islice(itertools.cycle(Phase), 100):
-            after = Machine(load_test_catalog(), [], CHART) if phase is Phase.IDLE else machine
+            after = Machine(load_catalog(), [], CHART) if phase is Phase.IDLE else machine
             place = after.send(Configuration("ask", phase), Event.SET_MODE, mode)
             if place != (mode, phase):
                 wrong.append(place)

@@ -22,7 +22,7 @@ from modeshift.modes.policy import Approvals, verdict
 from modeshift.modes.rules.permissions import Kind
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 from tests.harness.place import in_sandbox
 
 HERE = Path(__file__).parent
@@ -32,7 +32,7 @@ SETS: list[dict[str, Any]] = [
     for table in (HERE / "verdicts.yaml", PUBLISHED / "expected.yaml")
     for row in yaml.safe_load(table.read_text(encoding="utf-8"))
 ]
-CATALOG = load_test_catalog()
+CATALOG = load_catalog()
 MOVE = ToolSpec("move_file", EFFECTS["edit"], "edit", paths=("source", "target"))
 HIDING = ToolSpec("move_file", EFFECTS["edit"], "edit")
 EDITS = [{"old": "x", "new": "y"}]

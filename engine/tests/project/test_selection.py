@@ -8,8 +8,8 @@ from tests.harness.selection import IN_VAIN, TESTS, find_files, list_tests, main
 
 ALL = len(list(list_tests()))
 HERE = Path(__file__)
-CONVERSATIONS = TESTS[0] / "graph/replay/test_conversations.py"
-VERDICTS = TESTS[0] / "modes/test_verdict.py"
+CONVERSATIONS = TESTS / "graph/replay/test_conversations.py"
+VERDICTS = TESTS / "modes/test_verdict.py"
 
 
 @pytest.mark.parametrize(

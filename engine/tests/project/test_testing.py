@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.programs import run
-from tests.harness.root import ENGINE, ROOT
+from tests.harness.root import ENGINE, TEMPLATE
 from tests.harness.server import LINKED
 
 TESTS = """
@@ -21,6 +21,12 @@ import socket
 import pytest
 
 from modeshift.modes.errors import ProviderError
+
+
+async def test_good(recorded):
+    talk = recorded("Hello to you.")
+    await talk.say("Hello.")
+    assert (await talk.messages())[-1].text == "Hello to you."
 
 
 async def test_missing(recorded):
@@ -66,7 +72,7 @@ def test_of_one(): ...
 def test_what_was_skipped_is_counted_at_the_end(tmp_path: Path) -> None:
     """By what is missing."""
     (tmp_path / "test_skipping.py").write_text(SKIPPING)
-    done = run(sys.executable, "-m", "pytest", "-c", "pyproject.toml", tmp_path)
+    done = run(sys.executable, "-m", "pytest", "-c", "pyproject.toml", tmp_path, cwd=ENGINE)
     *_, first, second, last = done.stdout.splitlines()
     assert (first, second) == ("3 skipped: no such program here", "1 skipped: another system")
     assert " 4 skipped " in last
@@ -75,29 +81,28 @@ def test_what_was_skipped_is_counted_at_the_end(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_cassette_or_snapshot_that_does_not_fit_is_named(tmp_path: Path) -> None:
     for name in LINKED:
-        (tmp_path / name).symlink_to(ROOT / name)
+        (tmp_path / name).symlink_to(TEMPLATE / name)
     (tmp_path / "tests/snapshots").mkdir(parents=True)
     (tmp_path / "tests/test_samples.py").write_text(TESTS)
     (tmp_path / "tests/snapshots/changed.txt").write_text("==== heading\ntexts\n")
     (tmp_path / "tests/snapshots/same.txt").write_text("==== heading\ntext\n")
-    (tmp_path / "cassettes/test_samples").mkdir(parents=True)
-    for name in ("unplayed", "differs"):
-        shutil.copy(
-            ROOT / "cassettes/test_conversations/test_a_rejected_switch.yaml",
-            tmp_path / f"cassettes/test_samples/test_{name}.yaml",
-        )
+    cassettes = tmp_path / "cassettes/test_samples"
     options = ("-q", "-p", "no:cacheprovider", "-p", "modeshift.testing.plugin")
     env = {**os.environ, "PYTHONPATH": f"{ENGINE}:{tmp_path}", "OPENAI_API_KEY": "secret"}
     command = ("-m", "pytest", *options, "-o", "asyncio_mode=auto", "tests")
+    done = run(sys.executable, *command, "-k", "good", "--record=scripted", cwd=tmp_path, env=env)
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+    for name in ("unplayed", "differs"):
+        shutil.copy(cassettes / "test_good.yaml", cassettes / f"test_{name}.yaml")
     done = run(sys.executable, *command, cwd=tmp_path, env=env)
     for text in (
         "test_samples/test_missing.yaml is missing; record it: make record T=test_missing",
-        "test_samples/test_unplayed.yaml: not played: 1, 2 of 2",
-        "test_samples/test_differs.yaml: request 1 of 2 is not as recorded:",
+        "test_samples/test_unplayed.yaml: not played: 1 of 1",
+        "test_samples/test_differs.yaml: request 1 of 1 is not as recorded:",
         "snapshots/missing.txt is missing; `make snapshots` writes it",
         "snapshots/changed.txt has changed; is it meant? `make snapshots`",
         "-texts\n+text\n",
-        "2 failed, 4 passed",
+        "2 failed, 5 passed",
         "3 errors",
     ):
         assert text in done.stdout, done.stdout + done.stderr

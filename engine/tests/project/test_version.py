@@ -9,10 +9,10 @@ import pytest
 from modeshift.modes.errors import ConfigurationError
 from modeshift.project import check_engine
 from tests.harness import prefork
-from tests.harness.clone import change, copy_project
+from tests.harness.clone import change, copy_template
 from tests.harness.place import environment
 from tests.harness.programs import run
-from tests.harness.root import ROOT
+from tests.harness.root import TEMPLATE
 
 RANGE = ">=0.2,<0.3"
 
@@ -59,13 +59,13 @@ def test_what_cannot_be_read_is_an_error(text: str, tmp_path: Path) -> None:
 
 
 def test_this_clone_says_which_it_fits() -> None:
-    assert f'{RANGE}"' in (ROOT / "pyproject.toml").read_text()
-    check_engine(ROOT)
+    assert f'{RANGE}"' in (TEMPLATE / "pyproject.toml").read_text()
+    check_engine(TEMPLATE)
 
 
 def test_every_way_to_start_says_so(tmp_path: Path) -> None:
     """Before the clone is imported: it may import what the engine does not have (yet)."""
-    copy_project(tmp_path, wanted=lambda name: not name.startswith(("engine/", "docs/")))
+    copy_template(tmp_path)
     change(tmp_path / "pyproject.toml", RANGE, ">=0.9,<0.10")
     graph = tmp_path / "graph/agent.py"
     served = graph.read_text()

@@ -34,7 +34,7 @@ from modeshift.proof.places import (
 from modeshift.proof.prove import find_facts, prove
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import make_toolbox
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 
 Changes = Mapping[str, Mapping[str, Any]]
 """By mode what is other than in the clone's, or new."""
@@ -43,7 +43,7 @@ Changes = Mapping[str, Mapping[str, Any]]
 def make_deps(
     folder: Path, *slugs: str, changes: Changes = MappingProxyType({}), depth: int = 1
 ) -> AgentDeps:
-    known = load_test_catalog()
+    known = load_catalog()
     modes = [
         (
             known[slug]
@@ -84,7 +84,7 @@ BOTH_EXAMPLES: Changes = {
         "subtasks": (),
     },
 }
-CODE: dict[str, Any] = {"groups": load_test_catalog()["code"].groups}
+CODE: dict[str, Any] = {"groups": load_catalog()["code"].groups}
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_two_sub_tasks_deep_too(tmp_path: Path) -> None:
 
 
 def limit_edits(slug: str, file_regex: str) -> dict[str, Any]:
-    grants, changed = load_test_catalog()[slug].groups, {"file_regex": file_regex}
+    grants, changed = load_catalog()[slug].groups, {"file_regex": file_regex}
     limited = (each.model_copy(update=changed) if each.group == "edit" else each for each in grants)
     return {"groups": tuple(limited), "subtasks": ()}
 

@@ -18,13 +18,13 @@ from modeshift.proof.prove import Proof, prove
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import make_toolbox
 from tests.harness.faults import planted
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 
 FAULTS = yaml.safe_load((Path(__file__).parent / "faults.yaml").read_text(encoding="utf-8"))
 
 
 def make_deps(folder: Path, fault: dict[str, Any]) -> AgentDeps:
-    known, changes = load_test_catalog(), fault.get("modes", {})
+    known, changes = load_catalog(), fault.get("modes", {})
     slugs = fault.get("of", ["ask", "code"])
     modes = [Mode.model_validate({**dict(known[slug]), **changes.get(slug, {})}) for slug in slugs]
     modes += [

@@ -24,7 +24,7 @@ from modeshift.proof.nodes import Nodes
 from modeshift.proof.places import Place, drop_parents, read_place
 from modeshift.proof.prove import find_facts
 from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, make_agent, restart
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 from tests.harness.scripted import ScriptedModel, calling
 from tests.proof.test_explore import Changes, make_deps
 
@@ -374,4 +374,4 @@ async def test_random_steps_of_the_graph_are_moves_of_the_machine(
 def test_the_walk_sees_a_place_that_was_not_explored(explored: Exploration) -> None:
     beyond = Place("ask", Phase.THINKING, None, "manual", facts=frozenset({"tests_passed"}))
     assert beyond not in explored.places
-    assert load_test_catalog().default in {place.mode for place in explored.places}
+    assert load_catalog().default in {place.mode for place in explored.places}

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
-from string import ascii_letters, digits
 from threading import Semaphore
 from typing import Any, Literal
 
@@ -12,8 +10,10 @@ import yaml
 from langchain_core.messages import BaseMessage
 
 from modeshift.graph.messages.instructions import remove_instructions
+from modeshift.testing.steady import Ids
 from tests.provider.digests import tokens
 
+__all__ = ["Ids"]
 ERRORS: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load(
     (Path(__file__).parent / "errors.yaml").read_text(encoding="utf-8")
 )
@@ -107,23 +107,6 @@ def call(name: str, *, text: str = "", **args: Any) -> Answer:
 def tokens_of(answer: Answer) -> int:
     """What the model made."""
     return sum(map(tokens, [answer.text, answer.thinking, *(call.args for call in answer.calls)]))
-
-
-class Ids:
-    """Ids that look like a service's, and are the same in every recording."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def new(self, prefix: str, length: int) -> str:
-        self._count += 1
-        number = int.from_bytes(sha256(f"{prefix}{self._count}".encode()).digest())
-        letters = digits + ascii_letters
-        text = ""
-        while len(text) < length:
-            number, index = divmod(number, len(letters))
-            text += letters[index]
-        return prefix + text
 
 
 def pieces(text: str, size: int = 12) -> list[str]:

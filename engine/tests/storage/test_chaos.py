@@ -8,18 +8,17 @@ import sys
 import pytest
 
 from tests.chaos.__main__ import FAULTS
-from tests.harness.modes import MODES
 from tests.harness.postgres import WHY_NOT, find_postgres
-from tests.harness.root import ROOT
+from tests.harness.root import ENGINE, TEMPLATE
 
 
 def run_chaos(*options: str) -> tuple[int, dict[str, int], str]:
     """The exit code, what it counted, and what it wrote beside that."""
-    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join([str(TEMPLATE), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-m", "tests.chaos", *options],
-        cwd=ROOT / "engine",
-        env={**os.environ, "PYTHONPATH": paths, "MODES_FOLDER": str(MODES)},
+        cwd=ENGINE,
+        env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
         check=False,

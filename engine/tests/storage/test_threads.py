@@ -36,7 +36,7 @@ from modeshift.storage.threads import (
     prepare,
     read_newest,
 )
-from tests.harness.clone import copy_project
+from tests.harness.clone import copy_template
 from tests.harness.conversation import APPROVE, Conversation, make_agent
 from tests.harness.postgres import Postgres
 from tests.harness.programs import run_in_clone
@@ -186,7 +186,7 @@ def test_a_question_of_one_clone_is_answered_in_another(url: str, tmp_path: Path
     variables = {"CHECKPOINTS": str(tmp_path / "threads.sqlite"), "DATABASE_URL": url}
     for name in ("first", "second"):
         clone = tmp_path / name
-        copy_project(clone, wanted=lambda file: not file.startswith("engine/"))
+        copy_template(clone)
         (clone / "ask_or_answer.py").write_text(IN_A_CLONE)
         run_in_clone(clone, "ask_or_answer", **variables)
     assert (tmp_path / "second/workspace/a.txt").read_text() == "x"

@@ -9,7 +9,7 @@ import pytest
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.tools.toolbox import Toolbox, build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 from tests.harness.sleepers import new_mark
 
 LIMIT = 100_000
@@ -19,7 +19,7 @@ Run = Callable[..., Coroutine[Any, Any, str]]
 @pytest.fixture
 def run(workspace: Path) -> Run:
     """Run a tool by name, as ``act`` does; no result is longer than the model gets."""
-    return make_run(build_toolbox(Workspace(workspace), load_test_catalog()))
+    return make_run(build_toolbox(Workspace(workspace), load_catalog()))
 
 
 def make_run(toolbox: Toolbox) -> Run:

@@ -161,8 +161,8 @@ def load_model(
         raise
     except ImportError as error:
         raise ConfigurationError(
-            f"the model {name!r} needs a package that is not installed; add it to pyproject.toml "
-            f"as an extra, and run `make lock`: {to_one_line(str(error)).partition('. ')[0]}"
+            f"the model {name!r} needs a package that is not installed; add it to the dependencies "
+            f"in pyproject.toml, and run `make lock`: {to_one_line(str(error)).partition('. ')[0]}"
         ) from error
     except Exception as error:  # each integration raises its own
         like = get_close_matches(provider, PROVIDERS, 1)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from langchain_core.language_models import BaseChatModel
 
 from modeshift.modes.errors import ConfigurationError
+from modeshift.project import say_how_to_add
 
 TIME_LIMIT = 600.0
 """Seconds without a byte before a request is given up, with every provider."""
@@ -68,8 +69,7 @@ class Provider:
         problems = []
         if find_spec(self.package.replace("-", "_")) is None:
             problems.append(
-                f"the extra {self.extra!r} of pyproject.toml, which is not installed "
-                f"(remove .venv and start again, or: .venv/bin/uv pip install {self.package})"
+                f"{self.package}, which is not installed ({say_how_to_add(self.extra)})"
             )
         key = os.environ.get(self.key or "", "")
         may_lack_key = not self.needs_key_elsewhere

@@ -28,7 +28,6 @@ from tests.clients.server.test_server import (
     test_commands_that_wait_hold_up_no_other_thread,
     test_from_ask_to_a_file,
     test_the_graph_and_its_input_can_be_seen,
-    test_the_snippet_of_the_readme,
 )
 from tests.clients.server.test_thread_modes import (
     patch,
@@ -36,7 +35,6 @@ from tests.clients.server.test_thread_modes import (
     test_a_thread_has_its_limit_however_its_id_is_spelled,
     test_an_id_that_is_no_uuid_makes_no_thread,
     test_approvals_leave_a_question_open_by_every_way,
-    test_the_example_of_the_docs_runs,
     test_what_does_not_fit_is_refused_and_changes_nothing,
     test_what_there_is,
 )

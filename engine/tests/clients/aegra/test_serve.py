@@ -13,9 +13,10 @@ from tests.harness.aegra import serving
 from tests.harness.place import environment
 from tests.harness.postgres import WHY_NOT, Postgres, find_postgres, run_postgres
 from tests.harness.programs import run
-from tests.harness.root import ROOT
+from tests.harness.root import ENGINE
 from tests.harness.server import free_port
 
+SET_UP = ENGINE / "modeshift/aegra/set_up.sh"
 UV = Path(sysconfig.get_path("scripts"), "uv")
 URL = "postgresql://nobody:secret@127.0.0.1:9/nothing"
 
@@ -34,7 +35,7 @@ def test_it_does_not_start(settings: dict[str, str], text: str, tmp_path: Path) 
     """And says so in one line, before make sets up an environment for it."""
     given = {"DATABASE_URL": URL, "PORT": str(free_port()), **settings}
     env = environment(tmp_path, ONLY_CHECK="1", **given)
-    done = prefork.run("modeshift", "serve", env=env, cwd=ROOT)
+    done = prefork.run("modeshift", "serve", env=env)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"modeshift: {text}")
@@ -44,8 +45,8 @@ def test_what_could_start_wants_aegra(postgres: Postgres, tmp_path: Path) -> Non
     url, port = postgres.make_database(), str(free_port())
     env = environment(tmp_path, DATABASE_URL=url, PORT=port)
     only_check = {**env, "ONLY_CHECK": "1"}
-    assert prefork.run("modeshift", "serve", env=only_check, cwd=ROOT).returncode == 0
-    done = prefork.run("modeshift", "serve", env=env, cwd=ROOT)
+    assert prefork.run("modeshift", "serve", env=only_check).returncode == 0
+    done = prefork.run("modeshift", "serve", env=env)
     assert "Aegra is not installed here: run make serve, which makes .venv-serve" in done.stderr
 
 
@@ -65,7 +66,7 @@ def test_without_a_python_that_is_new_enough_make_says_what_to_do(
     (tmp_path / ".venv/bin").mkdir(parents=True)
     (tmp_path / ".venv/bin/uv").symlink_to(UV)
     places = {"HOME": str(tmp_path), "PATH": str(tmp_path / "bin"), "UV_CACHE_DIR": str(tmp_path)}
-    done = run("/bin/sh", ROOT / ".ci/serve", cwd=tmp_path, env={**places, "PYTHON": given})
+    done = run("/bin/sh", SET_UP, cwd=tmp_path, env={**places, "PYTHON": given})
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         f"Aegra needs Python 3.12 or newer, and {given or 'python3.12'} is missing, older, or does "
@@ -78,7 +79,7 @@ def test_make_finds_a_python_of_pyenvs(tmp_path: Path) -> None:
     python = write_program(tmp_path / ".pyenv/versions/3.12.1/bin/python", "exit 0")
     write_program(tmp_path / ".venv/bin/uv", 'echo "$@"')
     places = {"HOME": str(tmp_path), "PATH": str(tmp_path / "bin")}
-    done = run("/bin/sh", ROOT / ".ci/serve", cwd=tmp_path, env=places)
+    done = run("/bin/sh", SET_UP, cwd=tmp_path, env=places)
     assert f"venv --quiet --clear --no-python-downloads --python {python} " in done.stdout
 
 

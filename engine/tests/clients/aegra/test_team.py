@@ -30,7 +30,7 @@ from tests.clients.server.test_workspaces import (
 from tests.harness.aegra import AegraServer, serving
 from tests.harness.clone import git
 from tests.harness.conversation import SECONDS, until
-from tests.harness.root import ROOT
+from tests.harness.root import TEMPLATE
 from tests.harness.server import Thread
 
 pytestmark = pytest.mark.slow
@@ -40,7 +40,10 @@ UNTRANSLATABLE = "psycopg.errors.UntranslatableCharacter"
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Each user's workspace is a clone of a repository."""
-    source, folder = tmp_path_factory.mktemp("source") / "app", mkdtemp(prefix=".team-", dir=ROOT)
+    source, folder = (
+        tmp_path_factory.mktemp("source") / "app",
+        mkdtemp(prefix=".team-", dir=TEMPLATE),
+    )
     source.mkdir()
     (source / "name.txt").write_text("app")
     git(source, "init", "-q")

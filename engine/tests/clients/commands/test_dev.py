@@ -9,7 +9,7 @@ from modeshift.commands import dev
 from modeshift.modes.errors import UserError
 from tests.clients.server.test_gate import ask
 from tests.harness.conversation import SECONDS, until
-from tests.harness.root import ROOT
+from tests.harness.root import TEMPLATE
 from tests.harness.server import Server
 
 
@@ -19,8 +19,11 @@ from tests.harness.server import Server
         ({"MODEL": "anthropic:claude-sonnet-5-5"}, ["ANTHROPIC_API_KEY", ".env"]),
         ({"WORKSPACE": "/nowhere/at/all"}, ["'/nowhere/at/all'", "not a folder"]),
         ({"DEFAULT_MODE": "kode"}, ["'kode'", "the modes are: "]),
-        ({"WORKSPACE": str(ROOT)}, ["RELOAD=1", "WORKSPACE"]),
-        ({"CHECKPOINTS": str(ROOT / "LICENSE/no")}, ["LICENSE/no' cannot be written: File exists"]),
+        ({"WORKSPACE": str(TEMPLATE)}, ["RELOAD=1", "WORKSPACE"]),
+        (
+            {"CHECKPOINTS": str(TEMPLATE / "langgraph.json/no")},
+            ["langgraph.json/no' cannot be written: File exists"],
+        ),
     ],
 )
 def test_what_it_refuses(

@@ -17,7 +17,6 @@ from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from modeshift.__main__ import COMMANDS
 from modeshift.testing.snapshots import Snapshot
 from tests.clients.commands.conftest import Run, Shown
 from tests.graph.models.test_model_server import saying
@@ -25,7 +24,7 @@ from tests.harness import prefork
 from tests.harness.clone import git
 from tests.harness.conversation import SECONDS, Conversation, make_agent
 from tests.harness.place import UserFolders, modes_file
-from tests.harness.root import ROOT
+from tests.harness.root import TEMPLATE
 from tests.harness.scripted import ScriptedModel
 from tests.tools.sandbox.commands import needs_sandbox
 
@@ -83,21 +82,6 @@ def test_trust_shows_and_records(place: UserFolders, run: Run, snapshot: Snapsho
     shown["a broken record"] = run("trust").text
     assert record.read_text() == "[]"
     snapshot("trust.txt", shown)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_make_passes_every_option_on(command: str) -> None:
-    _, options = COMMANDS[command]
-    names = [option.partition("=")[0] for option in options]
-
-    def show(value: str) -> str:
-        variables = [f"{name.upper()}={value}" for name in names]
-        run = subprocess.run(["make", "-n", command, *variables], cwd=ROOT, stdout=-1, check=True)
-        return run.stdout.decode()
-
-    assert re.findall(r" --(\w+)", show("1")) == names
-    flags = {option for option in options if "=" not in option}
-    assert not flags & {*re.findall(r" --(\w+)", show("0"))}
 
 
 def test_a_closed_pipe(place: UserFolders, tmp_path: Path) -> None:
@@ -217,14 +201,17 @@ def test_doctor_finds_repositories_that_are_not_their_own(run: Run, place: UserF
             ("doctor",),
             [
                 "no      the workspace: the agent can only read, since '{place}/workspace' cannot",
-                f"no      the clone: make dev does not start, since '{ROOT}' cannot be written",
+                f"no      the clone: make dev does not start, since '{TEMPLATE}' cannot be written",
                 "no      CHECKPOINTS: '{place}/workspace/threads' cannot be written: Read-only",
                 "no      SESSIONS: '{place}/trusted.json/s' cannot be written: File exists; see",
             ],
         ),
         (
             ("dev", "CHECKPOINTS"),
-            [f"modeshift: '{ROOT}/.langgraph_api/server.lock' cannot be written: Read-only file"],
+            [
+                f"modeshift: '{TEMPLATE}/.langgraph_api/server.lock' cannot be written: "
+                "Read-only file"
+            ],
         ),
     ],
 )
@@ -235,11 +222,13 @@ def test_what_cannot_be_written(
     (place.root / "trusted.json").write_text("{}")
     writable = {name: str(place.root / name) for name in command[1:]}
     given = {"CHECKPOINTS": str(place.workspace / "threads"), **writable}
-    mounts = [part for folder in (ROOT, place.workspace) for part in ("--ro-bind", folder, folder)]
+    mounts = [
+        part for folder in (TEMPLATE, place.workspace) for part in ("--ro-bind", folder, folder)
+    ]
     program = ("bwrap", "--dev-bind", "/", "/", *mounts, sys.executable, "-m", "modeshift")
     env = place.environment(SESSIONS=str(place.root / "trusted.json/s"), **given)
     done = subprocess.run(
-        [*program, command[0]], cwd=ROOT, env=env, capture_output=True, text=True, check=False
+        [*program, command[0]], cwd=TEMPLATE, env=env, capture_output=True, text=True, check=False
     )
     printed = done.stdout + done.stderr
     assert [text for text in texts if text.format(place=place.root) not in printed] == []

@@ -12,7 +12,7 @@ from tests.clients.editor.schema import check
 from tests.clients.editor.test_wire import INITIALIZE
 from tests.harness import prefork
 from tests.harness.place import environment
-from tests.harness.root import ROOT
+from tests.harness.root import TEMPLATE
 
 COMMAND = Path(sys.executable).with_name("modeshift-acp")
 LATER = dict.fromkeys(
@@ -50,7 +50,7 @@ def test_it_is_started_as_an_editor_does(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     (tmp_path / "none/sitecustomize.py").write_text(f"import sys; sys.modules |= {LATER}")
     done = subprocess.run(
-        [COMMAND, "--project", ROOT], cwd=tmp_path, input=json.dumps(INITIALIZE) + "\n",
+        [COMMAND, "--project", TEMPLATE], cwd=tmp_path, input=json.dumps(INITIALIZE) + "\n",
         capture_output=True, text=True, check=True,
         env=environment(tmp_path, PYTHONPATH=str(tmp_path / "none")),
     )  # fmt: skip
@@ -59,13 +59,13 @@ def test_it_is_started_as_an_editor_does(tmp_path: Path) -> None:
 
 def test_it_prints_what_to_put_into_an_editors_settings(tmp_path: Path) -> None:
     done = prefork.run("modeshift", "acp", env=environment(tmp_path))
-    assert f"command    {COMMAND} --project {ROOT}\n" in done.stdout
+    assert f"command    {COMMAND} --project {TEMPLATE}\n" in done.stdout
     snippets = done.stdout.split("\n{")[1:]
     assert len(snippets) == 2
     for found in snippets:
         snippet = json.loads("{" + found.partition("\n}\n")[0] + "\n}")
         assert snippet["agent_servers"]["Modeshift"]["command"] == str(COMMAND)
-        assert snippet["agent_servers"]["Modeshift"]["args"] == ["--project", str(ROOT)]
+        assert snippet["agent_servers"]["Modeshift"]["args"] == ["--project", str(TEMPLATE)]
     keys = {"use_idea_mcp": True, "use_custom_mcp": True}
     assert snippet["default_mcp_settings"] == keys, "off by default at JetBrains"
     wrong = environment(tmp_path, MODEL="openai:gpt-5.5")

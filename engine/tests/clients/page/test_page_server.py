@@ -6,7 +6,6 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.clients.page.browser import PROBLEM, Person
-from tests.clients.page.screenshots import PICTURES, take
 from tests.harness.server import lose_checkpoint, running
 
 TOKEN = "of-mine-alone-0123456789"  # noqa: S105
@@ -60,13 +59,3 @@ def test_a_turn_that_a_kill_cut_off_goes_on(browser: Browser, tmp_path: Path) ->
         person.press("Approve")
         person.sees("Created a.txt")
         person.close()
-
-
-def test_the_pictures_can_be_made(browser: Browser, tmp_path: Path) -> None:
-    """``make screenshots``; small enough to be kept."""
-    (tmp_path / "clone").mkdir()
-    files = list(take(browser, tmp_path / "clone", tmp_path / "pictures", ["dark"]))
-    assert {file.name for file in files} >= {file.name for file in PICTURES.glob("*-dark.png")}
-    for file in (*files, *PICTURES.glob("*.png")):
-        assert file.read_bytes().startswith(b"\x89PNG")
-        assert file.stat().st_size < 150_000

@@ -2,9 +2,6 @@
 
 import asyncio
 import socket
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any, Literal
 
 import httpx
@@ -14,8 +11,7 @@ from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEnti
 from langgraph_sdk.schema import Command
 
 from tests.harness import prefork
-from tests.harness.conversation import APPROVE, SECONDS, until
-from tests.harness.readme import read_part
+from tests.harness.conversation import APPROVE, until
 from tests.harness.server import Server, Thread
 
 
@@ -197,21 +193,6 @@ async def test_the_graph_and_its_input_can_be_seen(client: LangGraphClient) -> N
     schemas: Any = await client.assistants.get_schemas(agent["assistant_id"])
     keys = {"messages", "mode", "limit", "approvals", "forget", "compact", "end_subtask"}
     assert keys <= schemas["input_schema"]["properties"].keys()
-
-
-def test_the_snippet_of_the_readme(server: Server, tmp_path: Path) -> None:
-    (server.workspace / "hello.txt").unlink(missing_ok=True)
-    snippet = tmp_path / "snippet.py"
-    code = read_part("sdk")
-    assert "http://127.0.0.1:2024" in code
-    snippet.write_text(code.replace("http://127.0.0.1:2024", server.url))
-    done = subprocess.run(
-        [sys.executable, snippet], capture_output=True, text=True, timeout=SECONDS, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Switch from Ask to Code mode?" in done.stdout
-    assert "Created hello.txt" in done.stdout.splitlines()[-1]
-    assert (server.workspace / "hello.txt").read_text() == "hello"
 
 
 async def test_commands_that_wait_hold_up_no_other_thread(

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID, uuid4
@@ -12,7 +11,6 @@ import pytest
 from langgraph_sdk.client import LangGraphClient
 
 from tests.harness.conversation import APPROVE, until
-from tests.harness.root import ROOT
 from tests.harness.server import Server, Thread
 
 KNOWN = "unknown mode 'kode'; the modes are: ask, architect, code, debug"
@@ -101,16 +99,6 @@ async def test_what_a_thread_is_made_with_is_in_the_thread(http: httpx.AsyncClie
     assert made.status_code == 200, made.text
     state = (await http.get(f"/threads/{id}/state")).json()
     assert state["values"]["limit"] == "ask"
-
-
-async def test_the_example_of_the_docs_runs(server: Server) -> None:
-    page = (ROOT / "docs/http.md").read_text()
-    (server.workspace / "hello.txt").unlink(missing_ok=True)
-    found = re.search("<!-- http -->\n```python\n(.*?)```", page, re.DOTALL)
-    assert found
-    code = found[1].replace("http://127.0.0.1:2024", server.url)
-    await asyncio.to_thread(exec, code, {})
-    assert not (server.workspace / "hello.txt").exists()
 
 
 async def test_what_does_not_fit_is_refused_and_changes_nothing(

@@ -12,7 +12,7 @@ import pytest
 from langgraph_sdk.client import LangGraphClient
 
 from tests.harness.clone import git
-from tests.harness.root import ROOT
+from tests.harness.root import TEMPLATE
 from tests.harness.server import Server, Thread
 from tests.tools.sandbox.commands import needs_sandbox
 
@@ -25,7 +25,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Each user's workspace is a clone of a repository."""
     server = Server(tmp_path_factory.mktemp("clone"))
     # A command has a /tmp of its own, and would see nothing there in any case.
-    server.workspace = Path(mkdtemp(prefix=".workspaces-", dir=ROOT))
+    server.workspace = Path(mkdtemp(prefix=".workspaces-", dir=TEMPLATE))
     for name in ("app", "docs"):
         source = server.folder / name
         source.mkdir()

@@ -11,10 +11,10 @@ import pytest
 from prompt_toolkit.application import create_app_session
 
 from modeshift.terminal.screen import Screen
+from modeshift.testing.snapshots import Snapshot
 from tests.clients.terminal.terminal import CTRL_C, ENTER, Terminal, chatting
 from tests.harness.conversation import SECONDS
-from tests.harness.readme import read_part
-from tests.harness.root import ROOT
+from tests.harness.root import TEMPLATE
 from tests.harness.server import Server, lose_checkpoint
 from tests.tools.mcp.servers import serving_toy
 
@@ -29,13 +29,13 @@ def wait_for_end(clone: Server) -> None:
         psutil.Process(int((clone.workspace / "pid").read_text())).wait(SECONDS)
 
 
-def test_the_first_conversation_is_that_of_the_readme(tmp_path: Path) -> None:
+def test_the_first_conversation(tmp_path: Path, snapshot: Snapshot) -> None:
     clone = Server(tmp_path)
     with chatting(clone) as terminal:
         terminal.until("ask>")
         terminal.play("write notes.txt: hello", SWITCH, "a", CALL, "a", CODE)
         seen = terminal.until(CODE, after="ask> ")
-        assert seen + "\n" == read_part("transcript")
+        snapshot("first-conversation.txt", seen + "\n")
         assert (tmp_path / "workspace/notes.txt").read_text() == "hello"
         again = terminal.leave()
     thread = again.rpartition("THREAD=")[2]
@@ -180,14 +180,14 @@ def test_commands(chat: Terminal) -> None:
     ("options", "said"),
     [
         (("--mode", "kode"), "there is no mode or command 'kode'; the modes are: ask,"),
-        ((), "/LICENSE/no' cannot be written: File exists; see make doctor"),
+        ((), "/langgraph.json/no' cannot be written: File exists; see make doctor"),
         (("--thread", "mine"), "'mine' is no thread's id, which is a UUID"),
         (("--thread", "11111111-1111-4111-8111-111111111111"), "there is no thread '11111111"),
         (("--thread", f"urn:uuid:{'A' * 32}"), f"there is no thread '{UUID('a' * 32)}"),
     ],
 )
 def test_what_it_refuses(clone: Server, options: tuple[str, ...], said: str) -> None:
-    settings = {"CHECKPOINTS": str(ROOT / "LICENSE/no")} if not options else {}
+    settings = {"CHECKPOINTS": str(TEMPLATE / "langgraph.json/no")} if not options else {}
     with chatting(clone, *options, **settings) as terminal:
         assert terminal.wait() == 1
         assert "".join(said.split()) in "".join(terminal.text.split()), "wrapped anywhere"

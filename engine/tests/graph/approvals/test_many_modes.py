@@ -14,12 +14,12 @@ from modeshift.modes.mode import Grant, Mode
 from modeshift.modes.policy import Approvals
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import make_toolbox
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 
 
 async def refuse(folder: Path, modes: list[Mode]) -> str:
     """Why ask mode may not write a file, among these modes."""
-    catalog = Catalog([load_test_catalog()["ask"], *modes], "ask")
+    catalog = Catalog([load_catalog()["ask"], *modes], "ask")
     deps = AgentDeps(catalog, make_toolbox(Workspace(folder), catalog), Models(OfflineModel()))
     call = tool_call(name="write_file", args={"path": "a.txt", "content": ""}, id="1")
     judged = await judge(deps, CallContext(deps.seat("ask"), Approvals.MANUAL), call)
@@ -33,7 +33,7 @@ def limit_to(number: int) -> Mode:
 
 async def test_a_mode_without_an_edit_limit_is_named_among_many_with_one(tmp_path: Path) -> None:
     limited = [limit_to(number) for number in range(200)]
-    reason = await refuse(tmp_path, [*limited, load_test_catalog()["code"]])
+    reason = await refuse(tmp_path, [*limited, load_catalog()["code"]])
     assert reason.endswith("Ask for one of these with switch_mode: code, or another.")
     reason = await refuse(tmp_path, limited)
     assert reason.endswith("none of the modes that were tried allows this call.")

@@ -21,10 +21,10 @@ from modeshift.modes.mode import Level
 from modeshift.modes.policy import Approvals, verdict
 from modeshift.testing.snapshots import Snapshot
 from tests.harness.conversation import open_thread
-from tests.harness.modes import MODES, load_test_catalog
+from tests.harness.modes import MODES, load_catalog
 from tests.harness.place import UserFolders, modes_file
 
-BUILT_IN = list(load_test_catalog())
+BUILT_IN = list(load_catalog())
 Make = Callable[[Path], object]
 
 

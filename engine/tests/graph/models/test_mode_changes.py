@@ -14,11 +14,11 @@ from modeshift.graph.models.service import Way, choose_way
 from modeshift.modes.errors import ProviderError
 from tests.graph.models.model_thread import use
 from tests.harness.conversation import APPROVE, Conversation, make_agent
-from tests.harness.root import ROOT
+from tests.harness.root import ENGINE
 from tests.provider.script import Failure, call, say
 from tests.provider.server import serving
 
-DOCS = (ROOT / "docs/mode-changes.md").read_text(encoding="utf-8")
+DOCS = (ENGINE / "docs/mode-changes.md").read_text(encoding="utf-8")
 ELSEWHERE = "at `OPENAI_BASE_URL`"
 ROWS = re.findall(r"^\| (.*`\w+:.+`.*) \| `(\w+)` \|", DOCS, re.M)
 CASES = [

@@ -12,7 +12,7 @@ from modeshift.graph.models.loading import Models
 from modeshift.graph.models.model_server import ModelServer, ask_server
 from modeshift.modes.errors import ConfigurationError, ProviderError
 from tests.harness.conversation import Conversation, make_agent
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 from tests.provider.server import listening
 
 VLLM = {"data": [{"id": "other", "max_model_len": 1}, {"id": "qwen3", "max_model_len": 40_960}]}
@@ -92,7 +92,7 @@ async def test_a_server_that_is_not_there_is_asked_again(
     """And once it has answered, not any more."""
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
     monkeypatch.setenv("OPENAI_API_BASE", "http://127.0.0.1:1/v1")
-    models, mode = Models("openai:qwen3", asks_servers=True), load_test_catalog()["ask"]
+    models, mode = Models("openai:qwen3", asks_servers=True), load_catalog()["ask"]
     talk = Conversation(make_agent(workspace, models))
     with pytest.raises(ProviderError, match="cannot be reached"):
         await talk.say("hello")
@@ -109,7 +109,7 @@ async def test_a_server_that_is_not_there_is_asked_again(
 
 
 def test_what_the_user_says_counts_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    mode = load_test_catalog()["ask"]
+    mode = load_catalog()["ask"]
     with saying(monkeypatch, {"/api/show": SHOWN}):
         for given, window in (({}, 16_384), ({"num_ctx": 4096}, 4096)):
             models = Models("ollama:qwen3", parameters=given, asks_servers=True)
@@ -123,7 +123,7 @@ def test_what_the_user_says_counts_before_it(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_who_does_not_want_to_ask_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cassette has no such request."""
-    mode = load_test_catalog()["ask"]
+    mode = load_catalog()["ask"]
     with saying(monkeypatch, {"/api/show": SHOWN}) as keys:
         models = Models("ollama:qwen3")
         models.learn(mode)

@@ -17,20 +17,19 @@ from vcr.request import Request
 
 from modeshift.graph.models.provider_errors import MASK
 from modeshift.modes.errors import ConfigurationError
-from modeshift.testing.plugin import name_cassette
+from modeshift.testing.cassette import decode_body, load_cassette
+from modeshift.testing.cassette_format import configure, dump_cassette
+from modeshift.testing.recording import name_cassette
+from modeshift.testing.scrubbing import join_stream
 from modeshift.testing.strict_replay import StrictReplay
 from tests.harness import record
-from tests.harness.cassette import decode_body, load_cassette
-from tests.harness.cassette_format import configure, dump_cassette
-from tests.harness.modes import is_owners
 from tests.harness.recording import KEYS, MANNERS, MODELS
-from tests.harness.root import CONFIG, ENGINE, ROOT
-from tests.harness.scrubbing import join_stream
+from tests.harness.root import ENGINE
 from tests.harness.selection import list_tests
 from tests.provider.server import KEY, SOURCE
 
 CASSETTES = ENGINE / "tests/cassettes"
-FILES = sorted([*CASSETTES.rglob("*.yaml"), *(ROOT / "cassettes").rglob("*.yaml")])
+FILES = sorted(CASSETTES.rglob("*.yaml"))
 QUIET = ("-q", "-p", "no:cacheprovider", "-p", "no:unraisableexception")
 RECORD = "--record-mode=all"
 SECRET = "hush-hush-0123456789"  # noqa: S105  # for tests
@@ -304,8 +303,7 @@ class Collected:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         for item in session.items:
             others = [name for mark in item.iter_markers("vcr") for name in mark.args]
-            own = ROOT / "cassettes" if is_owners(item.path) else CASSETTES
-            folder = own / item.path.stem
+            folder = CASSETTES / item.path.stem
             self.cassettes |= {folder / name for name in (f"{name_cassette(item)}.yaml", *others)}
 
 
@@ -315,11 +313,9 @@ def test_none_is_orphaned() -> None:
     folders = {path.parent.name for path in FILES}
     modules = [str(file) for file in list_tests() if file.stem in folders]
     collected = Collected()
-    code, said = run_pytest(
-        *CONFIG, *QUIET, "--collect-only", "-m", "vcr", *modules, plugin=collected
-    )
+    code, said = run_pytest(*QUIET, "--collect-only", "-m", "vcr", *modules, plugin=collected)
     assert code == 0, said
-    orphans = sorted(str(path.relative_to(ROOT)) for path in set(FILES) - collected.cassettes)
+    orphans = sorted(str(path.relative_to(ENGINE)) for path in set(FILES) - collected.cassettes)
     assert not orphans, f"cassettes of no test; delete them: {orphans}"
 
 

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage
 
 from modeshift.modes.catalog import Catalog
 from tests.harness.conversation import Conversation, make_agent, problems
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 from tests.harness.recording import MODELS, Begin, Tape
 from tests.provider.script import Answer, Call, call, say
 from tests.tools.mcp.servers import managed, raw
@@ -142,7 +142,7 @@ async def test_three_parts_of_an_orchestrator(begin: Begin, project: Path) -> No
             say("add.py subtracted; it adds now, and check.py says ok."),
         ]
     )
-    known = load_test_catalog()
+    known = load_catalog()
     orchestrator = known["ask"].model_copy(
         update={"slug": "orchestrator", "name": "Orchestrator", "groups": (), "how_to_work": HAND}
     )

@@ -14,10 +14,10 @@ from modeshift.testing.snapshots import Snapshot
 from modeshift.tools.tool import Tool, ToolDeps
 from modeshift.tools.toolbox import Toolbox, build_toolbox, make_tools
 from modeshift.tools.workspace.workspace import Workspace
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 from tools import GROUPS, IN_EVERY_MODE, TOOLS
 
-HERE = "engine/tests/tools/calls/test_list.py: fetch_url"
+HERE = f"{__file__}: fetch_url"
 
 
 def fetch_url(url: str, depth: int = 1) -> str:
@@ -82,7 +82,7 @@ def test_what_a_model_is_told_of_a_tool_is_short(workspace: Path) -> None:
 
 def test_a_small_servers_grammar_takes_what_the_tools_declare(workspace: Path) -> None:
     """llama.cpp refuses a pattern that is not anchored; an enumeration leaves no other mode."""
-    toolbox = build_toolbox(Workspace(workspace), load_test_catalog())
+    toolbox = build_toolbox(Workspace(workspace), load_catalog())
     declared = {spec.name: toolbox[spec.name].declared["parameters"] for spec in toolbox.specs}
     patterns = re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', json.dumps(declared))
     assert all(re.fullmatch(r"\^.*\$", json.loads(pattern)) for pattern in patterns)
@@ -154,6 +154,6 @@ def test_a_url_is_judged_and_fetched_in_one_spelling(tmp_path: Path, check: Any)
 
 
 def test_the_group_of_a_tool_is_the_one_of_its_line(tmp_path: Path) -> None:
-    specs = build_toolbox(Workspace(tmp_path), load_test_catalog()).specs
+    specs = build_toolbox(Workspace(tmp_path), load_catalog()).specs
     assert {spec.group for spec in specs} == {group for group, _ in TOOLS}
     assert {"read", "edit", "command", "mcp"} <= set(GROUPS)

@@ -14,7 +14,7 @@ from modeshift.tools.processes.background import MAX_KEPT, Calling, TurnCommands
 from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 from tests.harness.sleepers import new_mark, wait_for
 from tests.tools.conftest import Run, run_wrongly
 
@@ -26,7 +26,7 @@ def name(number: int) -> str:
 
 def running(workspace: Path, turn: TurnCommands | None, commands: Commands, **more: Any) -> Run:
     """Runs tools in a turn; each call has an id of its own."""
-    toolbox = build_toolbox(Workspace(workspace), load_test_catalog(), commands)
+    toolbox = build_toolbox(Workspace(workspace), load_catalog(), commands)
     count = iter(range(1000))
 
     async def run(tool: str, **args: Any) -> str:

@@ -19,7 +19,7 @@ from modeshift.tools.processes.sandboxes import (
 )
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 
 PROBLEM = find_bubblewrap().problem
 needs_sandbox = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)
@@ -37,9 +37,9 @@ def sandbox(**options: Any) -> Sandbox:
 def runner(workspace: Path, limits: Limits | None = None, **options: Any) -> Run:
     """Runs a command in a mode that ``edits`` everything, or unasked, where it only ``looks``."""
     commands = Commands(sandbox(**options), limits or Limits())
-    tool = build_toolbox(
-        Workspace(workspace, heeds_ignore_files=True), load_test_catalog(), commands
-    )["execute_command"]
+    tool = build_toolbox(Workspace(workspace, heeds_ignore_files=True), load_catalog(), commands)[
+        "execute_command"
+    ]
 
     async def run(
         command: str, *, edits: bool = True, looks: bool = False, emit: Any = print, **args: Any

@@ -22,8 +22,8 @@ from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness import prefork
 from tests.harness.conversation import until
-from tests.harness.modes import load_test_catalog
-from tests.harness.root import ROOT
+from tests.harness.modes import load_catalog
+from tests.harness.root import TEMPLATE
 from tests.harness.sleepers import new_mark, wait_for
 from tests.tools.processes.test_background import name, running
 from tests.tools.sandbox.commands import (
@@ -68,7 +68,7 @@ async def test_common_tools(run: Run, workspace: Path) -> None:
 
 
 async def test_without_being_told_the_workspace_is_read_only(workspace: Path) -> None:
-    toolbox = build_toolbox(Workspace(workspace), load_test_catalog(), Commands(sandbox()))
+    toolbox = build_toolbox(Workspace(workspace), load_catalog(), Commands(sandbox()))
     tool = toolbox["execute_command"].runnable
     assert READ_ONLY in str(await tool.ainvoke({"command": "touch x"}))
     assert read_tree(workspace) == {}
@@ -201,7 +201,7 @@ async def test_the_end_of_the_agent_ends_them_too(
 ) -> None:
     (tmp_path / "agent.py").write_text(
         "import asyncio; from pathlib import Path; from modeshift.project import use_root\n"
-        f"use_root(Path({str(ROOT)!r}))\n"
+        f"use_root(Path({str(TEMPLATE)!r}))\n"
         "from tests.tools.sandbox.commands import runner\n"
         f"asyncio.run(runner(Path({str(workspace)!r}))('(setsid sleep {mark} &); sleep {mark}'))"
     )

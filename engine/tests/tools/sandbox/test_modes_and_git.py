@@ -23,8 +23,8 @@ from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.clone import git
 from tests.harness.conversation import APPROVE, Conversation
-from tests.harness.modes import load_test_catalog
-from tests.harness.root import ROOT
+from tests.harness.modes import load_catalog
+from tests.harness.root import TEMPLATE
 from tests.tools.sandbox.commands import REPOSITORY, Run, needs_sandbox, runner, sandbox, write
 
 pytestmark = needs_sandbox
@@ -56,7 +56,7 @@ async def test_a_mode_with_a_rule_on_edits_runs_commands_read_only(
     workspace: Path, rule: str
 ) -> None:
     is_free, fields = RULES[rule]
-    mode = load_test_catalog()["code"].model_copy(update=fields)
+    mode = load_catalog()["code"].model_copy(update=fields)
     deps = make_deps(workspace, Catalog([mode], mode.slug), Approvals.AUTO)
     await Conversation(build_agent(deps, InMemorySaver())).say("run touch made")
     assert (workspace / "made").exists() is is_free
@@ -66,7 +66,7 @@ async def test_a_mode_with_a_rule_on_edits_runs_commands_read_only(
 @pytest.mark.parametrize("mode", ["ask", "architect"])
 async def test_a_mode_without_commands_may_look(workspace: Path, mode: str) -> None:
     await runner(workspace)("git init -q")
-    deps = make_deps(workspace, load_test_catalog(), Approvals.MANUAL)
+    deps = make_deps(workspace, load_catalog(), Approvals.MANUAL)
     assert "`git diff --stat`" in deps.seat(mode).words
     talk = Conversation(build_agent(deps, InMemorySaver()))
     await talk.say("run git status\nrun touch made", mode=mode)
@@ -124,7 +124,7 @@ async def test_the_model_is_told_of_changes_and_no_program_of_the_repository_sta
     await run(f"{REPOSITORY}; git add .; git commit -qm one")
     with (workspace / ".git/config").open("a") as file:
         file.write('[filter "x"]\nclean = ./evil\n[core]\nfsmonitor = ./evil\n')
-    box = build_toolbox(Workspace(workspace), load_test_catalog(), Commands(sandbox()))
+    box = build_toolbox(Workspace(workspace), load_catalog(), Commands(sandbox()))
     assert (await describe_environment(box)).endswith(", clean")
     (workspace / "f").write_text("two\n")
     assert (await describe_environment(box)).endswith(", with changes that are not committed")
@@ -182,7 +182,7 @@ async def test_git_looks_at_no_other_folder_unasked(run: Run, workspace: Path) -
 @pytest.fixture
 def other() -> Iterator[Path]:
     """Another repository, where commands can see it unless this clone is below /tmp itself."""
-    folder = Path(mkdtemp(prefix=".other-", dir=ROOT))
+    folder = Path(mkdtemp(prefix=".other-", dir=TEMPLATE))
     (folder / "f").write_text("of another repository\n")
     for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "one"), ("repack", "-adq")):
         assert git(folder, *words).returncode == 0
@@ -211,7 +211,7 @@ def borrow(other: Path, name: str, git_folder: Path) -> None:
 
 
 async def show_in_code_mode(workspace: Path) -> Conversation:
-    deps = make_deps(workspace, load_test_catalog(), Approvals.MANUAL)
+    deps = make_deps(workspace, load_catalog(), Approvals.MANUAL)
     talk = Conversation(build_agent(deps, InMemorySaver()))
     await talk.say("run git show", mode="code")
     return talk

@@ -12,7 +12,7 @@ from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.modes.rules.ignore_rules import IgnoreRules
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 from tests.tools.conftest import Run, make_run
 
 NAMES = ("a", "b", "ab", "a.b", ".env", "key.pem", "x y", "!b", "#c", "[d]")
@@ -33,7 +33,7 @@ def tree(workspace: Path) -> Path:
 
 @pytest.fixture
 def run(tree: Path) -> Run:
-    toolbox = build_toolbox(Workspace(tree, heeds_ignore_files=True), load_test_catalog())
+    toolbox = build_toolbox(Workspace(tree, heeds_ignore_files=True), load_catalog())
     return make_run(toolbox)
 
 

@@ -1,0 +1,19 @@
+"""The repository, and copies of it as a user has it: what git knows, and nothing else."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.harness.clone import git
+
+ROOT = Path(__file__).parents[2]
+
+
+def copy_project(folder: Path, *, wanted: Callable[[str], bool] = lambda _: True) -> None:
+    """Copy the files that git knows, or would after ``git add``; ``wanted`` gets their names."""
+    listed = git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    assert listed.returncode == 0, listed.stderr
+    for name in filter(None, listed.stdout.split("\0")):
+        if wanted(name) and (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)

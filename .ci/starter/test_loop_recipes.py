@@ -1,0 +1,112 @@
+"""The recipes of docs/loop.md, followed word for word in a copy of the project."""
+
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+from loop_recipes import RECIPES
+from repository import ROOT, copy_project
+from tests.harness.clone import change
+from tests.harness.conversation import APPROVE
+from tests.harness.programs import run_in_clone
+from tests.harness.server import Server, Thread
+
+BLOCKS: list[tuple[str, str, str, str]] = re.findall(
+    r"<!-- loop-recipe (\w+) (\S+) -->\n```(\w+)\n(.*?)```\n<!-- /loop-recipe -->",
+    (ROOT / "docs/loop.md").read_text(encoding="utf-8"),
+    re.DOTALL,
+)
+CHECKS = [
+    ("ruff", "check", "--no-cache", "--ignore", "I001"),  # which asks what is the clone's own
+    ("ruff", "format", "--check", "--no-cache"),
+]
+
+
+def follow(recipe: str, clone: Path) -> int:
+    """Do what the page says; gives the number of lines that it adds."""
+    added = 0
+    for name, file, kind, text in BLOCKS:
+        if name == recipe:
+            lines = text.splitlines()
+            if kind == "diff":
+                for hunk in text.split("@@\n"):
+                    _apply(clone / file, hunk.splitlines())
+                lines = [line for line in lines if line.startswith("+")]
+            else:
+                with (clone / file).open("a", encoding="utf-8") as module:
+                    module.write(f"\n\n{text}")
+            added += len(lines)
+    return added
+
+
+def _apply(file: Path, hunk: list[str]) -> None:
+    """Line by line, as a reader does: another recipe's may stand between the hunk's."""
+    above = ""
+    added = [line[1:] for line in hunk if line.startswith("+")]
+    for line in hunk:
+        if line.startswith("+"):
+            break
+        above = line
+    gone = [line[1:] for line in hunk if line.startswith("-")]
+    assert above, f"{file.name}: a hunk begins with a line that is there"
+    if gone:
+        change(file, "".join(f"{line}\n" for line in gone), "".join(f"{one}\n" for one in added))
+    else:
+        change(file, f"{above[1:]}\n", "".join(f"{line}\n" for line in [above[1:], *added]))
+
+
+def has_clone(name: str) -> bool:
+    return not name.startswith("engine/")
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_recipe_works_and_is_short(recipe: str, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    copy_project(clone, wanted=has_clone)
+    assert 0 < follow(recipe, clone) <= 15
+    assert f"{recipe} works" in run_in_clone(
+        clone, "tests.project.loop_recipes", str(tmp_path), recipe
+    )
+    for check in CHECKS:
+        run_in_clone(clone, *check, "graph")
+
+
+def test_the_page_has_these_recipes_and_they_touch_files_of_the_clone() -> None:
+    assert {name for name, *_ in BLOCKS} == set(RECIPES)
+    assert all(file.startswith("graph/") for _, file, *_ in BLOCKS)
+
+
+@pytest.mark.slow
+async def test_a_question_of_ones_own_is_asked_by_the_server(tmp_path: Path) -> None:
+    """It stays open while rights are set beside the run, as the engine's own question does."""
+    clone = tmp_path / "clone"
+    copy_project(clone, wanted=has_clone)
+    follow("sign_off", clone)
+    (tmp_path / "place").mkdir()
+    server = Server(tmp_path / "place")
+    (server.folder / "graph").unlink()
+    (server.folder / "graph").symlink_to(clone / "graph")
+    server.workspace.mkdir(exist_ok=True)
+    server.start(PYTHONPATH=str(server.folder))
+    try:
+        async with server.client as client:
+            await _sign_off(server, await Thread.new(client))
+    finally:
+        server.kill()
+
+
+async def _sign_off(server: Server, thread: Thread) -> None:
+    await thread.say("write a.txt: 1", mode="code", approvals="auto")
+    (request,) = await thread.waiting()
+    assert request["name"] == "sign_off"
+    async with httpx.AsyncClient(base_url=server.url) as http:
+        for setting in ({"approvals": "manual"}, {"mode": "ask"}):
+            shown = await http.patch(f"/threads/{thread.id}/mode", json=setting)
+            assert shown.json()["is_pending"], shown.text
+            assert await thread.waiting() == [request]
+        question = (await http.get(f"/threads/{thread.id}/question")).json()
+    assert (question["question"], question["previews"]) == (request["id"], [None])
+    await thread.decide(APPROVE)
+    values = await thread.values()
+    assert (values["phase"], values["approvals"], values["mode"]) == ("idle", "manual", "ask")

@@ -1,0 +1,123 @@
+"""The recipe for an own tool in README.md, followed word for word in a copy of the project."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from modeshift.testing.cassette_format import dump_cassette
+from repository import ROOT, copy_project
+from tests.harness.clone import change
+from tests.harness.programs import run_in_clone
+from vcr.request import Request
+
+from tools import GROUPS
+
+
+def read_recipe(page: str) -> list[tuple[str, str]]:
+    """The files of a page's recipe, with their text."""
+    return re.findall(
+        r"<!-- recipe (\S+) -->\n```\w+\n(.*?)```\n<!-- /recipe -->",
+        (ROOT / page).read_text(encoding="utf-8"),
+        re.DOTALL,
+    )
+
+
+RECIPE = read_recipe("README.md")
+LIST = "tools/__init__.py"
+
+
+def test_it_takes_three_files_and_forty_lines() -> None:
+    assert LIST in dict(RECIPE)
+    assert len(dict(RECIPE)) == len(RECIPE) <= 3
+    assert sum(len(text.splitlines()) for _, text in RECIPE) <= 40
+
+
+def follow(recipe: list[tuple[str, str]], clone: Path) -> None:
+    for name, text in recipe:
+        file = clone / name
+        if name != LIST:
+            file.write_text(text)
+            continue
+        added = "\n".join(line[1:] for line in text.splitlines() if line.startswith("+"))
+        if added not in file.read_text():  # or this clone has it
+            change(file, "TOOLS = (\n", f"TOOLS = (\n{added}\n")
+
+
+QUIET = ("-p", "no:cacheprovider")
+PLAIN = """\
+import httpx
+import pytest
+
+
+@pytest.mark.vcr
+def test_weather() -> None:
+    assert httpx.get("https://api.example.org/weather").text == "sunny"
+"""
+
+
+@pytest.mark.slow
+def test_a_tool_and_its_recorded_test_follow_the_docs(tmp_path: Path) -> None:
+    """docs/tools.md and docs/cassettes.md, in a clone that has a cassette of plain vcrpy, too."""
+    copy_project(tmp_path, wanted=lambda name: "cassettes/" not in name)
+    follow(read_recipe("docs/tools.md") + read_recipe("docs/cassettes.md"), tmp_path)
+    run_in_clone(tmp_path, "tests.harness.record", folder="engine", T="words", SCRIPTED="1")
+    (cassette,) = (tmp_path / "cassettes").rglob("*.yaml")
+    assert cassette.name == "test_words_are_counted.yaml"
+    assert "roll_dice" in cassette.read_text(), "the model has the clone's tools"
+    real = cassette.read_text().replace("scripted provider", "cloudflare")
+    cassette.write_text(real.replace("It has", "I make it, in /home and for any organisation,"))
+    (tmp_path / "tests/test_plain.py").write_text(PLAIN)
+    (tmp_path / "cassettes/test_plain").mkdir()
+    headers = {"server": ["nginx"], "date": ["Mon, 23 Nov 2026 03:34:28 GMT"]}
+    status = {"code": 200, "message": "OK"}
+    answer = {"status": status, "headers": headers, "body": {"string": b"sunny"}}
+    request = Request("GET", "https://api.example.org/weather", None, {})
+    plain = tmp_path / "cassettes/test_plain/test_weather.yaml"
+    plain.write_text(dump_cassette([request], [answer]))
+    tests = ("words", "plain", "more")
+    for folder, where in (("engine", ("-c", "pyproject.toml")), (".", ())):
+        files = [str(tmp_path / f"tests/test_{name}.py") for name in tests]
+        said = run_in_clone(tmp_path, "pytest", *QUIET, *where, *files, folder=folder)
+        assert "4 passed" in said
+
+
+@pytest.mark.slow
+def test_the_recipe_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left_out = ("engine/tests/cassettes/", "docs/")
+    copy_project(tmp_path, wanted=lambda name: not name.startswith(left_out))
+    follow(RECIPE, tmp_path)
+    monkeypatch.delenv("MODES_FOLDER", raising=False)
+    tests = ("tests/project/research.py", "tests/project/test_api_page.py")
+    run_in_clone(tmp_path, "pytest", "-q", *QUIET, *tests, folder="engine")
+
+
+CHANGES = """
+from pathlib import Path
+from modeshift.graph.configuration.loading import AgentLoader
+from modeshift.graph.configuration.settings import Settings
+
+loader = AgentLoader(Settings(workspace="docs", sandbox="off"))
+print(loader.deps().notices)
+with Path("tools/__init__.py").open("a") as file:
+    file.write("# changed\\n")
+print(loader.is_outdated(), loader.deps().notices)
+"""
+
+
+def test_a_changed_list_of_tools_says_to_start_again(tmp_path: Path) -> None:
+    copy_project(tmp_path, wanted=lambda name: not name.startswith(("cassettes/", "tests/")))
+    (tmp_path / "changes.py").write_text(CHANGES)
+    before, after = run_in_clone(tmp_path, "changes").splitlines()
+    assert before == "()"
+    assert after.startswith("True ('tools/__init__.py has changed: start this again")
+
+
+def test_every_group_has_a_mode() -> None:
+    """Of the clone's own modes and tools: a group that no mode names is a tool for nobody."""
+    named = set()
+    for file in (ROOT / "modes").glob("*.yaml"):
+        groups = yaml.safe_load(file.read_text(encoding="utf-8")).get("groups", [])
+        named |= {group if isinstance(group, str) else group[0] for group in groups}
+    unused = set(GROUPS) - named - {"mcp"}
+    assert not unused, f"no file of modes/*.yaml has the groups {unused} of {LIST}: name them there"

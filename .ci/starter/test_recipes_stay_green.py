@@ -1,0 +1,118 @@
+"""Every recipe of README and docs leaves renew, test and check green, and touches nothing else."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from repository import ROOT, copy_project
+from test_loop_recipes import follow as follow_loop
+from test_machine_recipes import follow as follow_machine
+from test_recipe import follow as follow_tool
+from test_recipe import read_recipe
+from tests.harness.clone import git
+
+pytestmark = pytest.mark.slow
+Follow = Callable[[Path], object]
+FOLLOW: dict[str, Follow] = {
+    "research": lambda clone: follow_tool(read_recipe("README.md"), clone),
+    "tools": lambda clone: follow_tool(
+        read_recipe("docs/tools.md") + read_recipe("docs/cassettes.md"), clone
+    ),
+    **{name: partial(follow_loop, name) for name in ("check", "ticket", "sign_off")},
+    **{name: partial(follow_machine, name) for name in ("plan", "prove", "fact")},
+}
+DERIVED = {
+    "research": {
+        "README.md",
+        "docs/modes.md",
+        "tests/snapshots/modes/research.md",
+        "tests/snapshots/tools/fetch_url.json",
+    },
+    "tools": {
+        "tests/snapshots/tools/count_words.json",
+        "tests/snapshots/tools/roll_dice.json",
+        "cassettes/test_words/test_words_are_counted.yaml",
+    },
+    "plan": {"docs/modes.md"},
+    "prove": {"docs/modes.md"},
+}
+"""What may be written beside the recipe's own files."""
+
+
+class Clone:
+    """One of the owner's, with this repository's engine and environment."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        copy_project(folder, wanted=lambda name: not name.startswith(("engine/", ".ci/starter/")))
+        (folder / "engine").symlink_to(ROOT / "engine")
+        (folder / ".venv").mkdir()
+        for name in ("bin", "lib", "pyvenv.cfg"):
+            (folder / ".venv" / name).symlink_to(ROOT / ".venv" / name)
+        files = ("requirements.lock", "pyproject.toml", "engine/pyproject.toml")
+        contents = b"".join((folder / name).read_bytes() for name in files)
+        cksum = subprocess.run(["cksum"], input=contents, capture_output=True, check=True)
+        (folder / ".venv/.ready").write_text(f"{cksum.stdout.decode()} test check\n")
+        self.commit()
+
+    def commit(self) -> None:
+        for command in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "now")):
+            assert git(self.folder, *command).returncode == 0
+
+    def make(self, *targets: str) -> str:
+        """Run them, with nothing of these tests in the environment; what they print."""
+        env = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("PYTHONPATH", "MODES_FOLDER", "SANDBOX", "CI")
+        }
+        done = subprocess.run(
+            ["make", *targets],
+            cwd=self.folder,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def list_changes(self) -> set[str]:
+        """The files that are not as they were committed."""
+        listed = git(self.folder, "status", "--porcelain", "-uall", "--no-renames").stdout
+        return {line[3:] for line in listed.splitlines()}
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Clone:
+    return Clone(tmp_path / "clone")
+
+
+@pytest.mark.parametrize("names", [*([name] for name in FOLLOW), [*FOLLOW]], ids="+".join)
+def test_a_recipe_leaves_all_green(names: Iterable[str], clone: Clone) -> None:
+    for name in names:
+        FOLLOW[name](clone.folder)
+    own = clone.list_changes()
+    clone.make("renew")
+    written = clone.list_changes() - own
+    assert written <= {file for name in names for file in DERIVED.get(name, ())}
+    clone.make("test", "check")
+    assert clone.list_changes() - own == written
+
+
+@pytest.mark.parametrize("mode", ["ask", "architect", "code", "debug", "orchestrator"])
+def test_any_mode_can_be_removed(mode: str, clone: Clone) -> None:
+    clone.make("remove", f"MODE={mode}")
+    clone.make("check")
+    assert not [file for file in clone.folder.rglob(f"{mode}.*") if "engine" not in file.parts]
+
+
+def test_readme_docs_and_pictures_are_the_owners(clone: Clone) -> None:
+    (clone.folder / "README.md").write_text("# Ours\n\nTwo lines.\n")
+    for command in (("rm", "-rqf", "docs", "LICENSE", "CONTRIBUTING.md", "SECURITY.md"),):
+        assert git(clone.folder, *command).returncode == 0
+    clone.make("renew", "check")

@@ -1,0 +1,35 @@
+"""``make add``: another part of the engine in ``pyproject.toml``."""
+
+import re
+from collections.abc import Iterator
+from importlib.metadata import metadata
+
+from modeshift.modes.errors import ConfigurationError
+from modeshift.project import ENGINE, find_root
+
+NAMED = re.compile(rf"""(?<=["']){ENGINE}(?:\[([^]"']*)\])?(?=[ <>=!~;@"'])""")
+
+
+def main(extra: str | None = None) -> Iterator[str]:
+    """What was written, or what there is; raises ``ConfigurationError`` for what there is not."""
+    file = find_root() / "pyproject.toml"
+    text = file.read_text(encoding="utf-8")
+    offered = metadata(ENGINE).get_all("Provides-Extra") or []
+    found = NAMED.search(text)
+    if found is None:
+        raise ConfigurationError(f"{file} does not name {ENGINE} as a dependency: add it")
+    chosen = [name.strip() for name in (found[1] or "").split(",") if name.strip()]
+    rest = [name for name in offered if name not in chosen]
+    if extra is None:
+        yield f"here:  {', '.join(chosen)}"
+        yield f"more:  {', '.join(rest)}; make add EXTRA={rest[0] if rest else 'name'}"
+    elif extra in chosen:
+        yield f"{extra} is here already"
+    elif extra not in offered:
+        raise ConfigurationError(
+            f"EXTRA={extra!r} is no part of the engine; there are: {', '.join(offered)}"
+        )
+    else:
+        line = f"{ENGINE}[{','.join([*chosen, extra])}]"
+        file.write_text(text[: found.start()] + line + text[found.end() :], encoding="utf-8")
+        yield f"{file.name}: {line}"

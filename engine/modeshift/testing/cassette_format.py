@@ -1,0 +1,127 @@
+"""How the project's tests read, write and compare cassettes: what is registered with vcrpy.
+
+The files are vcrpy's own, laid out for people: JSON is indented, interactions are numbered.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from vcr import VCR
+from vcr.cassette import Cassette
+from vcr.filters import decode_response
+from vcr.persisters.filesystem import CassetteNotFoundError
+from vcr.record_mode import RecordMode
+from vcr.request import Request
+from vcr.serialize import serialize
+from vcr.serializers import yamlserializer
+
+from modeshift.graph.models.provider_errors import MASK, find_secrets
+from modeshift.testing.cassette import CassetteError, load_cassette
+from modeshift.testing.scrubbing import Replaced, keep_headers, scrub, scrub_body
+from modeshift.testing.strict_replay import Dumper, Response, body, decode_body
+
+
+def configure(vcr: VCR) -> None:
+    """Let ``vcr`` write and compare cassettes as this project does."""
+    vcr.register_serializer("yaml", _Serializer)
+    vcr.register_matcher("body", body)
+    vcr.register_persister(_Persister(vcr.persister, vcr.record_mode))
+
+
+def get_config(replaced: Replaced, mode: str, path: Path) -> dict[str, Any]:
+    """The options of vcrpy's ``use_cassette`` for tests of this project."""
+    is_replay = mode == "none"
+    # What was not masked then is not masked now: a new secret makes a request another one.
+    is_masked = not is_replay or (path.exists() and MASK in path.read_text(encoding="utf-8"))
+    secrets = () if is_replay else find_secrets()
+
+    def clean_request(request: Request) -> Request:
+        request.uri = scrub(request.uri, replaced, secrets, is_masked=is_masked)
+        request.headers = keep_headers(request.headers.items())
+        request.body = scrub_body(request.body_bytes, replaced, secrets, is_masked=is_masked)
+        return request
+
+    def clean_response(response: Response) -> Response:
+        if is_replay:
+            return response
+        response = decode_response(response)
+        body = scrub_body(response["body"]["string"], replaced, secrets)
+        headers = keep_headers(response["headers"].items())
+        return {**response, "headers": headers, "body": {"string": body}}
+
+    return {
+        "match_on": ["method", "uri", "body"],
+        "before_record_request": clean_request,
+        "before_record_response": clean_response,
+        # It names the thread, and is another one in each run.
+        "filter_post_data_parameters": ["prompt_cache_key"],
+        # Of the old recording nothing stays.
+        "drop_unused_requests": mode == "all",
+    }
+
+
+@contextmanager
+def use_cassette(path: Path, replaced: Replaced) -> Iterator[Cassette]:
+    """The cassette to play, for a process that has no pytest."""
+    vcr = VCR(record_mode="none")
+    configure(vcr)
+    with vcr.use_cassette(str(path), **get_config(replaced, "none", path)) as cassette:
+        yield cassette
+
+
+def dump_cassette(requests: Sequence[Request], responses: Sequence[Response]) -> str:
+    """The text of a cassette."""
+    text: str = serialize({"requests": requests, "responses": responses}, _Serializer)
+    return text
+
+
+class _Serializer:
+    """In the place of vcrpy's YAML serializer, which reads what this writes."""
+
+    deserialize = staticmethod(yamlserializer.deserialize)
+
+    @staticmethod
+    def serialize(data: dict[str, Any]) -> str:
+        data = deepcopy(data)
+        for one in data["interactions"]:
+            one["request"]["body"] = _indent(one["request"]["body"])
+            one["response"]["body"]["string"] = _indent(one["response"]["body"]["string"])
+        text = yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
+        head, *parts = re.split(r"^(?=- request:)", text, flags=re.MULTILINE)
+        # No empty line before the comment: a stream's text ends with some, and they count.
+        numbered = (f"# {number} of {len(parts)}\n{part}" for number, part in enumerate(parts, 1))
+        return "".join([head, *numbered])
+
+
+def _indent(content: str | bytes) -> str | bytes:
+    """JSON on many lines; anything else, such as a stream, as it is."""
+    data = decode_body(content)
+    return content if isinstance(data, str) else json.dumps(data, indent=1, ensure_ascii=False)
+
+
+class _Persister:
+    """Says in which file and line a cassette is broken, unless it is recorded anew."""
+
+    def __init__(self, persister: Any, mode: RecordMode) -> None:
+        self._persister = persister
+        self._mode = mode
+
+    def load_cassette(self, path: str, serializer: Any) -> Any:
+        try:
+            if Path(path).exists():
+                load_cassette(Path(path))
+        except CassetteError as error:
+            if self._mode == RecordMode.ALL:
+                raise CassetteNotFoundError from error
+            pytest.fail(str(error), pytrace=False)
+        return self._persister.load_cassette(path, serializer)
+
+    def save_cassette(self, path: str, data: dict[str, Any], serializer: Any) -> None:
+        self._persister.save_cassette(path, data, serializer)

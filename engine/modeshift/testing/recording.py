@@ -1,0 +1,223 @@
+"""The fixture ``recorded``: a conversation, played from its cassette or recorded anew.
+
+vcrpy does the work. What is added: the cassette is written only when its test has passed, and a
+replay is strict.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpcore2
+import pytest
+from vcr import VCR
+from vcr.cassette import Cassette
+from vcr.request import Request
+
+from modeshift.graph.models.provider_errors import find_secrets
+from modeshift.modes.catalog import Catalog
+from modeshift.project import find_root
+from modeshift.testing.agent import Conversation, Recorded, make_agent
+from modeshift.testing.cassette import decode_body
+from modeshift.testing.cassette_format import configure, get_config
+from modeshift.testing.modes import load_modes
+from modeshift.testing.scripted import ScriptStep
+from modeshift.testing.scripted_service import KEY, SOURCE, ScriptedService
+from modeshift.testing.scrubbing import Replaced, join_stream, scrub
+from modeshift.testing.steady import Steady
+from modeshift.testing.strict_replay import StrictReplay
+
+MODEL = "anthropic:claude-sonnet-5-5"
+"""Of a test that names none."""
+HOST = "http://127.0.0.1:8080"
+"""Where recordings have a server of the user's own."""
+PASSED = pytest.StashKey[bool]()
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Those that ``make record`` sets."""
+    group = parser.getgroup("cassettes", "cassettes; `make record` sets these")
+    group.addoption("--record", choices=["scripted", "real"], help="who is recorded")
+    group.addoption(
+        "--server",
+        nargs=2,
+        metavar=("URL", "MODEL"),
+        help="the user's own, of which tests are recorded that name no model",
+    )
+    group.addoption("--prune", action="store_true", help="remove those of modes that are gone")
+
+
+def is_real(config: pytest.Config) -> bool:
+    """Whether tests may reach a provider."""
+    return bool(config.getoption("--record") == "real" or config.getoption("--server"))
+
+
+def name_cassette(item: Any) -> str:
+    """The name of a test's cassette without its ending: no brackets, which a shell would expand."""
+    marker = item.get_closest_marker("default_cassette")
+    name = marker.args[0] if marker else item.name
+    return str(name).replace("[", "-").replace("]", "")
+
+
+def find_model(requests: Sequence[Request]) -> tuple[str, str]:
+    """What was recorded, as OPENAI_BASE_URL and MODEL name it; no address if it is a service's."""
+    uri = requests[0].uri if requests else ""
+    address, is_chat, _ = uri.rpartition("/chat/completions")
+    return (address, f"openai:{decode_body(requests[0].body)['model']}") if is_chat else ("", MODEL)
+
+
+class Tape:
+    """The cassette of a running test."""
+
+    def __init__(
+        self, path: Path, workspace: Path, options: pytest.Config, patch: pytest.MonkeyPatch
+    ) -> None:
+        self.path, self._workspace, self._patch = path, workspace, patch
+        self.replaced: Replaced = ((str(workspace.parent), "/somewhere"),)
+        self._source: str | None = options.getoption("--record")
+        self._server: tuple[str, str] | None = options.getoption("--server")
+        self._prunes: bool = options.getoption("--prune")
+        self.cassette = Cassette(str(path))
+        self.replay: StrictReplay | None = None
+        self.service: ScriptedService | None = None
+
+    @property
+    def is_recorded(self) -> bool:
+        """And not played."""
+        return bool(self._source or self._server)
+
+    def open(self, stack: ExitStack) -> None:
+        """Read what there is, or make ready to write."""
+        mode = "all" if self.is_recorded else "none"
+        vcr = VCR(record_mode=mode)
+        configure(vcr)
+        options = get_config(self.replaced, mode, self.path)
+        self.cassette = stack.enter_context(vcr.use_cassette(str(self.path), **options))
+        if not self.is_recorded:
+            self.replay = StrictReplay(self.cassette)
+
+    def start(
+        self,
+        *steps: ScriptStep,
+        model: str | None = None,
+        modes: Sequence[str] = (),
+        is_streamed: bool = True,
+        **options: Any,
+    ) -> Conversation:
+        """A thread of the clone's agent, with these of its modes; the first is the default."""
+        address, name = find_model(self.cassette.requests)
+        if self._server is not None and model is None:
+            address, name = self._server
+            self._redirect(urlsplit(address)._replace(path="").geturl(), Steady())
+            self._patch.setenv("OPENAI_BASE_URL", HOST + urlsplit(address).path.rstrip("/"))
+        elif self._source == "scripted":
+            self._script(steps, model or MODEL)
+        elif self.is_recorded:
+            self._redirect(None, None)
+        elif address:
+            self._patch.setenv("OPENAI_BASE_URL", address)
+        if modes:
+            options["modes"] = self._choose(modes)
+        if self.replay is not None:
+            options.setdefault("only_tools", _list_tools(self.cassette.requests))
+        agent = make_agent(self._workspace, model or name, **options)
+        return Conversation(agent, is_streamed=is_streamed)
+
+    def _choose(self, slugs: Sequence[str]) -> Catalog:
+        catalog = load_modes().catalog
+        for slug in slugs:
+            if slug not in catalog:
+                if self._prunes:
+                    self.path.unlink(missing_ok=True)
+                pytest.skip(f"there is no mode {slug!r} any more")
+        return Catalog((catalog[slug] for slug in slugs), slugs[0])
+
+    def _script(self, steps: Sequence[ScriptStep], model: str) -> None:
+        if not model.startswith("anthropic:"):
+            pytest.skip(f"only the real {model} can be recorded: set its key")
+        self._patch.setenv("ANTHROPIC_API_KEY", KEY)
+        self.service = service = ScriptedService(steps)
+
+        async def answer(_: Any, request: httpcore2.Request) -> httpcore2.Response:
+            stream: Any = request.stream
+            parts = [part async for part in stream]
+            status, kind, body = service.answer(b"".join(parts))
+            headers = [("content-type", kind), ("server", SOURCE)]
+            return httpcore2.Response(status, headers=headers, content=body)
+
+        self._patch.setattr(httpcore2.AsyncConnectionPool, "handle_async_request", answer)
+
+    def _redirect(self, to: str | None, steady: Steady | None) -> None:
+        """Send what the provider's client sends to the server ``to``, if it is named.
+
+        Below the client and vcrpy, so that both see another address. Connections are closed after
+        each request, because LangChain's clients outlive a test's event loop.
+        """
+        pool = httpcore2.AsyncConnectionPool
+        handle = pool.handle_async_request
+
+        async def redirected(self: Any, request: httpcore2.Request) -> Any:
+            replaced = {b"connection": b"close"}
+            if to is not None:
+                request.url = httpcore2.URL(to + request.url.target.decode())
+                replaced |= {b"host": urlsplit(to).netloc.encode(), b"accept-encoding": b"identity"}
+            kept = [pair for pair in request.headers if pair[0].lower() not in replaced]
+            request.headers = [*kept, *replaced.items()]
+            response = await handle(self, request)
+            return response if steady is None else await steady.make_response(response)
+
+        self._patch.setattr(pool, "handle_async_request", redirected)
+
+    def check(self) -> str | None:
+        """What is wrong with it now that the test has run."""
+        if self.service is not None and self.service.steps_left:
+            return f"only the first {self.service.requests} steps of the script were asked for"
+        if self.is_recorded and not len(self.cassette):
+            return "the test never began its conversation: nothing was recorded"
+        if self.replay is not None and self.replay.unplayed:
+            numbers = ", ".join(str(number + 1) for number in self.replay.unplayed)
+            return f"{self.path}: not played: {numbers} of {len(self.cassette)}"
+        return self._check_streams() if self.is_recorded else None
+
+    def _check_streams(self) -> str | None:
+        """Whether text that must be scrubbed is spread over several events of a stream."""
+        secrets = find_secrets()
+        for number, one in enumerate(self.cassette.responses, 1):
+            texts = join_stream(decode_body(one["body"]["string"]))
+            if any(scrub(text, self.replaced, secrets) != text for text in texts):
+                return (
+                    f"answer {number} holds a secret or the test's folder, cut over several events "
+                    "where it cannot be scrubbed; nothing is written. Let the test ask otherwise"
+                )
+        return None
+
+
+def _list_tools(requests: Sequence[Request]) -> set[str]:
+    """The names of all that were offered: what the clone has got since is left out of a replay."""
+    bodies = [decode_body(request.body_bytes) for request in requests]
+    tools = [tool for body in bodies if isinstance(body, dict) for tool in body.get("tools", [])]
+    return {tool.get("function", tool)["name"] for tool in tools}
+
+
+@pytest.fixture
+def recorded(
+    request: pytest.FixtureRequest, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Recorded]:
+    """To be called once: the thread, whose model answers as ``cassettes/<module>/<test>.yaml``."""
+    item: pytest.Item = request.node
+    path = find_root() / "cassettes" / request.path.stem / f"{name_cassette(item)}.yaml"
+    tape = Tape(path, workspace, request.config, monkeypatch)
+    if not tape.is_recorded and not path.exists():
+        name = item.name.partition("[")[0]
+        pytest.fail(f"{path} is missing; record it: make record T={name}", pytrace=False)
+    with ExitStack() as stack:
+        tape.open(stack)
+        yield tape.start
+        problem = tape.check() if item.stash.get(PASSED, False) else None
+        tape.cassette.dirty = tape.is_recorded and item.stash.get(PASSED, False) and not problem
+    if tape.replay is not None and tape.replay.refused:
+        problem = tape.replay.refused[0]
+    if problem:
+        pytest.fail(problem, pytrace=False)

@@ -1,0 +1,83 @@
+"""``make renew``: write all that is derived anew, and say what was written and why.
+
+The tables and the diagram between the marks of README.md and docs/, the snapshots, and of the
+recordings of the scripted provider those that do not play any more. What has lost its mode or tool
+is removed.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+from modeshift.modes.errors import ConfigurationError
+from modeshift.project import find_root
+from modeshift.testing.parts import write_parts
+
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:xdist")
+
+
+def main() -> int:
+    """Run the steps; gives the exit code."""
+    root = find_root()
+    before = dict(_digests(root))
+    try:
+        write_parts(root)
+    except ConfigurationError as error:
+        sys.stderr.write(f"modeshift: {error}\n")
+        return 1
+    failed = [name for name in ("snapshots", "recordings") if not _STEPS[name](root)]
+    after = dict(_digests(root))
+    changed = [name for name in sorted(before | after) if before.get(name) != after.get(name)]
+    for name in changed:
+        why = "what it is made of has changed" if name in after else "nothing has it any more"
+        sys.stdout.write(f"{name}: {'written' if name in after else 'removed'}, as {why}\n")
+    if not changed:
+        sys.stdout.write("nothing has changed\n")
+    if failed:
+        sys.stdout.write(f"not renewed, or not all of it: {', '.join(failed)}; see above\n")
+    return bool(failed)
+
+
+def _renew_snapshots(root: Path) -> bool:
+    return _succeeds(root, "-k", "snapshots", WRITE="1")
+
+
+def _renew_recordings(root: Path) -> bool:
+    """Those that play stay as they are, whoever was recorded."""
+    played = ("-m", "recorded", "-o", "cache_dir=.pytest_cache")
+    if _succeeds(root, *played, "--prune", is_quiet=True):
+        return True
+    return _succeeds(root, *played, "--last-failed", "--record=scripted")
+
+
+def _succeeds(root: Path, *options: str, is_quiet: bool = False, **variables: str) -> bool:
+    done = subprocess.run(  # noqa: S603  # pytest
+        [*PYTEST, *options],
+        cwd=root,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    is_well = done.returncode in (0, 5)  # 5: there are none
+    if not is_well and not is_quiet:
+        sys.stdout.write(done.stdout + done.stderr)
+    return is_well
+
+
+_STEPS = {"snapshots": _renew_snapshots, "recordings": _renew_recordings}
+
+
+def _digests(root: Path) -> Iterator[tuple[str, str]]:
+    """Of each file that a step may write."""
+    for pattern in ("*.md", "docs/**/*.md", "tests/snapshots/**/*", "cassettes/*/*.yaml"):
+        for file in root.glob(pattern):
+            if file.is_file():
+                yield file.relative_to(root).as_posix(), sha256(file.read_bytes()).hexdigest()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

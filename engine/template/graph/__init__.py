@@ -1,0 +1,1 @@
+"""How a turn runs on LangGraph: ``agent.py`` wires the nodes."""
