@@ -4,6 +4,7 @@ vcrpy does the work. What is added: the cassette is written only when its test h
 replay is strict.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -46,6 +47,7 @@ def add_options(parser: pytest.Parser) -> None:
         metavar=("URL", "MODEL"),
         help="the user's own, of which tests are recorded that name no model",
     )
+    group.addoption("--cassettes", help="the folder they are in")
     group.addoption("--prune", action="store_true", help="remove those of modes that are gone")
 
 
@@ -107,7 +109,7 @@ class Tape:
         **options: Any,
     ) -> Conversation:
         """A thread of the clone's agent, with these of its modes; the first is the default."""
-        address, name = find_model(self.cassette.requests)
+        address, name = find_model([] if self.is_recorded else self.cassette.requests)
         if self._server is not None and model is None:
             address, name = self._server
             self._redirect(urlsplit(address)._replace(path="").geturl(), Steady())
@@ -135,6 +137,8 @@ class Tape:
         return Catalog((catalog[slug] for slug in slugs), slugs[0])
 
     def _script(self, steps: Sequence[ScriptStep], model: str) -> None:
+        if (known := _read_source(self.path)) not in ("", SOURCE):
+            pytest.skip(f"recorded of {known}, and kept: for the scripted provider delete it")
         if not model.startswith("anthropic:"):
             pytest.skip(f"only the real {model} can be recorded: set its key")
         self._patch.setenv("ANTHROPIC_API_KEY", KEY)
@@ -194,6 +198,13 @@ class Tape:
         return None
 
 
+def _read_source(path: Path) -> str:
+    """Who answered in the cassette, if there is one."""
+    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    found = re.search(r"^ +server:\s+- (.+)", text, re.M)
+    return found[1] if found else ""
+
+
 def _list_tools(requests: Sequence[Request]) -> set[str]:
     """The names of all that were offered: what the clone has got since is left out of a replay."""
     bodies = [decode_body(request.body_bytes) for request in requests]
@@ -207,7 +218,8 @@ def recorded(
 ) -> Iterator[Recorded]:
     """To be called once: the thread, whose model answers as ``cassettes/<module>/<test>.yaml``."""
     item: pytest.Item = request.node
-    path = find_root() / "cassettes" / request.path.stem / f"{name_cassette(item)}.yaml"
+    folder = Path(request.config.getoption("--cassettes") or find_root() / "cassettes")
+    path = folder / request.path.stem / f"{name_cassette(item)}.yaml"
     tape = Tape(path, workspace, request.config, monkeypatch)
     if not tape.is_recorded and not path.exists():
         name = item.name.partition("[")[0]

@@ -18,7 +18,7 @@ from modeshift.testing.plugin import (
     snapshot,
     workspace,
 )
-from modeshift.testing.recording import PASSED, add_options, recorded
+from modeshift.testing.recording import PASSED, add_options, is_real, recorded
 from tests.harness import prefork, recording
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.place import UserFolders
@@ -51,7 +51,6 @@ settings.load_profile("tests")
 def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser)
     group = parser.getgroup("cassettes")
-    group.addoption("--cassettes", help="the folder they are in")
     group.addoption(
         "--real",
         action="append",
@@ -59,6 +58,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=[*KEYS, "other"],
         help="a provider to record the real service of, which costs money; other: anything else",
     )
+
+
+def reaches_others(config: pytest.Config) -> bool:
+    """Whether anything else is recorded than a scripted provider."""
+    return bool(config.getoption("--real")) or is_real(config)
 
 
 def pytest_recording_configure(config: pytest.Config, vcr: Any) -> None:
@@ -72,12 +76,15 @@ PLAYED = ("openai-streamed", "chat-whole", "anthropic-streamed")
 def pytest_configure(config: pytest.Config) -> None:
     use_root(TEMPLATE)
     config.pluginmanager.register(recording)  # behind pytest-recording, whose fixtures it replaces
+    config.addinivalue_line("markers", "recorded: has a cassette; what make record records anew")
     config.addinivalue_line("markers", "snapshots: writes files of texts in make snapshots")
     config.addinivalue_line("markers", "conversation: has a tape; what make record records anew")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if "recorded" in getattr(item, "fixturenames", ()):
+            item.add_marker("recorded")
         if "snapshot" in getattr(item, "fixturenames", ()):
             item.add_marker("snapshots")
         if "start_tape" in getattr(item, "fixturenames", ()):
@@ -91,7 +98,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     """Fork the workers, behind the same fence."""
-    if not config.getoption("--real"):
+    if not reaches_others(config):
         os.environ["PYTHONPATH"] = FENCE
         prefork.fork_workers()
 
@@ -113,7 +120,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 def loopback_only_for_processes(pytestconfig: pytest.Config) -> Iterator[None]:
     """The same for Python processes that tests start: Python imports this sitecustomize itself."""
     with pytest.MonkeyPatch.context() as patch:
-        if not pytestconfig.getoption("--real"):
+        if not reaches_others(pytestconfig):
             patch.setenv("PYTHONPATH", FENCE)
             patch.setenv("SSL_CERT_DIR", FENCE)  # none: each client would read all, for 20 ms
         yield
@@ -122,7 +129,7 @@ def loopback_only_for_processes(pytestconfig: pytest.Config) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def loopback_only(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config) -> None:
     """Tests reach this machine only, unless a real provider is recorded."""
-    if pytestconfig.getoption("--real"):
+    if reaches_others(pytestconfig):
         return
     block_network(monkeypatch.setattr)
 
@@ -133,10 +140,11 @@ def no_provider_of_the_user(monkeypatch: pytest.MonkeyPatch, pytestconfig: pytes
 
     To record a real provider, its key and the proxies are kept.
     """
-    real = pytestconfig.getoption("--real")
-    kept = {KEYS.get(name) for name in real}
+    kept = {KEYS.get(name) for name in pytestconfig.getoption("--real")}
+    if is_real(pytestconfig):
+        kept |= {*KEYS.values()}
     for name in list(os.environ):
-        is_a_way = not real and OF_THE_NETWORK.search(name)
+        is_a_way = not reaches_others(pytestconfig) and OF_THE_NETWORK.search(name)
         if (OF_PROVIDERS.search(name) and name not in kept) or is_a_way:
             monkeypatch.delenv(name)
 
