@@ -26,6 +26,8 @@ WITHIN = 0.01
 """Of all that could have been read from the cache, how much may not have been."""
 AT_A_SWITCH = 600
 """Tokens that a server may have to read anew there."""
+AT_A_REFUSAL = 25
+"""Words that a model may be told of a call that its mode lacks."""
 
 
 @pytest.fixture
@@ -131,12 +133,14 @@ async def test_all_tools_are_declared_where_there_is_room(
         await talk.say("hello")
         (result,) = (await talk.results()).values()
         assert "Ask mode has no 'edit' tools, so write_file did not run." in result.text
+        assert len(result.text.split()) <= AT_A_REFUSAL
         assert not (place.workspace / "a").exists()
         other = "append" if way == "rewrite" else "rewrite"
         deps = place.loader(model=MODEL, mode_changes=other).deps()
         saver: Any = talk.agent.checkpointer
         talk.agent = make_agent(place.workspace, deps.models, saver=saver)
         await talk.say("and again")
+    assert str(front.requests[-1].body).count("write_file did not run") == 1, "it is told once"
     numbers = {len(body["tools"]) for body in (request.body for request in front.requests)}
     assert numbers == {len(deps.toolbox.specs) if way == "append" else 8}
     assert not [body for body in front.requests if "tool_choice" in body.body]
