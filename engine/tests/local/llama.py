@@ -21,7 +21,7 @@ The fixture ``start_llama`` is ``running`` for a test; without ``.venv-local`` t
 import json
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
@@ -51,6 +51,8 @@ class Llama:
 
     url: str
     window: int
+    end: Callable[[], None]
+    """At once, whatever it is doing."""
 
     @property
     def settings(self) -> dict[str, str]:
@@ -98,7 +100,7 @@ def running(template: str = "", window: int = 8192) -> Iterator[Llama]:
             if not url:
                 log.seek(0)
                 raise RuntimeError(log.read())
-            yield Llama(url, window)
+            yield Llama(url, window, process.kill)
         finally:
             process.stdin.close()
             process.kill()
