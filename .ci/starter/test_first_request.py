@@ -11,10 +11,12 @@ from modeshift.testing.answers import next_request
 from repository import ROOT
 from tests.harness.conversation import open_thread
 from tests.harness.place import UserFolders, in_sandbox
-from tests.local.conftest import StartLlama
+from tests.local.conftest import StartLlama, start_llama
 from tests.local.llama import Llama
 from tests.local.templates import read_template
 
+__all__ = ["start_llama"]
+pytestmark = pytest.mark.local
 MOST = 2_400
 PAGE = (ROOT / "docs/prompts.md").read_text(encoding="utf-8")
 TEMPLATE = "Qwen-Qwen2.5-7B-Instruct"
