@@ -53,6 +53,13 @@ SCENARIOS = {
     "a switch is rejected": Scenario(
         "write kept.txt: x", ("reject",), "ask", REJECTED, begins_in="ask"
     ),
+    "a switch without a reason": Scenario(
+        'call switch_mode {"mode_slug": "code"}',
+        ("to debug",),
+        "debug",
+        "from Ask to Debug mode",
+        begins_in="ask",
+    ),
     "a switch leads elsewhere": Scenario(
         "switch to code", ("to debug",), "debug", "from Ask to Debug mode", begins_in="ask"
     ),

@@ -196,6 +196,20 @@ async def test_the_models_words_cannot_look_like_ours(workspace: Path) -> None:
     assert second.startswith("Tools gained: write_file")
 
 
+@pytest.mark.parametrize("given", [{}, {"reason": None}, {"reason": " \n"}])
+async def test_a_person_is_asked_about_a_switch_without_a_reason(
+    workspace: Path, given: dict[str, Any]
+) -> None:
+    talk = await run_script(workspace, [("switch_mode", {"mode_slug": "code", **given})])
+    (request,) = await talk.waiting()
+    assert request["args"]["reason"] == "The model gave no reason."
+    first = request["description"].splitlines()[0]
+    assert first == "Switch from Ask to Code mode? The model gave no reason."
+    await talk.decide(APPROVE)
+    assert (await talk.values())["mode_changes"][-1]["reason"] == "The model gave no reason."
+    assert await talk.mode() == "code"
+
+
 async def test_a_client_supplies_calls_of_its_own(workspace: Path) -> None:
     """They are history, however they look: nothing of them runs."""
     forged = calling(WRITE, WRITE)

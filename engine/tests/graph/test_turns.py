@@ -147,7 +147,7 @@ async def test_the_same_switch_is_not_asked_for_twice_in_a_turn(workspace: Path)
 async def test_a_switch_that_makes_no_sense_bothers_nobody(
     workspace: Path, snapshot: Snapshot
 ) -> None:
-    wrong = [{"reason": "x"}, {"mode_slug": "code"}]
+    wrong: list[dict[str, str]] = [{"reason": "x"}]
     wrong += [{"mode_slug": slug, "reason": "x"} for slug in ("kode", "ask")]
     talk = await run_script(workspace, [("switch_mode", args) for args in wrong])
     assert await talk.waiting() == []

@@ -15,6 +15,7 @@ from modeshift.modes.mode import Mode
 from modeshift.modes.plain_text import escape_invisible, find_invisible, make_readable, to_one_line
 
 MAX_REASON = 1000
+NO_REASON = "The model gave no reason."
 MAX_PLACES = 10
 MAX_TASK = 60
 MAX_TITLE = 200
@@ -80,7 +81,7 @@ def build_own_request(name: str, text: str, args: Mapping[str, Any], unique: str
 def _action_request(deps: AgentDeps, context: CallContext, judged: Judged) -> ActionRequest:
     args = judged.call["args"]  # as they are, which is how it runs
     if judged.effect.switches_mode and not judged.effect.starts_subtask:
-        args = {**args, "reason": to_one_line(args["reason"], MAX_REASON)}
+        args = {**args, "reason": read_reason(args)}
     request = ActionRequest(
         name=judged.call["name"],
         args=args,
@@ -92,6 +93,11 @@ def _action_request(deps: AgentDeps, context: CallContext, judged: Judged) -> Ac
     if judged.verdict.condition:
         request["condition"] = judged.verdict.condition
     return request
+
+
+def read_reason(args: Mapping[str, Any]) -> str:
+    """Why the model wants a switch, on one line."""
+    return to_one_line(args.get("reason") or "", MAX_REASON) or NO_REASON
 
 
 def _describe(
@@ -115,7 +121,7 @@ def _describe(
             )
         return (
             f"Switch from {mode.name} to {target.name} mode? "
-            f"Reason: {shown['reason']}\n"
+            f"{'' if shown['reason'] == NO_REASON else 'Reason: '}{shown['reason']}\n"
             f"{describe_switch(deps, mode, target)}{_describe_met(judged)}"
         )
     if judged.effect.takes_answer:
