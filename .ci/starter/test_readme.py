@@ -23,7 +23,7 @@ from tests.harness.modes import load_catalog
 from tests.harness.place import UserFolders, in_sandbox
 
 TEXT = "\n".join(PAGES.values())
-MAX_WORDS = {"README.md": 1620, "docs": 16600}
+MAX_WORDS = {"README.md": 1620, "docs": 17200}
 """What concerns the engine's inside alone belongs in its docstrings."""
 
 

@@ -27,16 +27,21 @@ class Catalog(dict[str, Mode]):
 
 
 def layer_modes(
-    modes: Iterable[Mode], default: str, user_rules: Iterable[SourcedPermissions] = ()
+    modes: Iterable[Mode],
+    default: str,
+    user_rules: Iterable[SourcedPermissions] = (),
+    lost: Iterable[tuple[str, SourcedPermissions]] = (),
 ) -> Catalog:
     """A catalog in which a later mode replaces an earlier one of the same slug completely.
 
     What the user denied stays denied: by ``user_rules``, which apply to every mode, and by every
-    global mode of the slug, even one that was replaced.
+    global mode of the slug, even one that was replaced, or is ``lost``: not used.
     """
     everywhere = tuple(user_rules)
     by_slug: dict[str, Mode] = {}
     denials: dict[str, tuple[SourcedPermissions, ...]] = {}
+    for slug, rules in lost:
+        denials[slug] = (*denials.get(slug, ()), rules)
     for mode in modes:
         by_slug[mode.slug] = mode
         if mode.level is Level.GLOBAL and mode.permissions:

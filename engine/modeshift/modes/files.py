@@ -60,12 +60,12 @@ def parse_data(text: str, name: str) -> Any:
         json.dumps(data, ensure_ascii=False).encode()  # half a character cannot be stored
     except (json.JSONDecodeError, yaml.YAMLError) as error:
         raise ModeFileError(f"{name}: neither YAML nor JSON: {to_one_line(str(error))}") from error
-    except (_UnfitError, RecursionError, ValueError, TypeError) as error:
+    except (UnfitError, RecursionError, ValueError, TypeError) as error:
         raise ModeFileError(f"{name}: {to_one_line(str(error))}") from error
     return data
 
 
-class _UnfitError(Exception):
+class UnfitError(Exception):
     """Text that parses and is refused nevertheless."""
 
 
@@ -91,12 +91,12 @@ def _refuse_twice(keys: Iterable[tuple[str, str]]) -> None:
     seen = set[str]()
     for key, where in keys:
         if key in seen:
-            raise _UnfitError(f"the key {key!r} is there twice{where}")
+            raise UnfitError(f"the key {key!r} is there twice{where}")
         seen.add(key)
 
 
 def _parse_yaml(text: str) -> Any:
-    _refuse_size(text)
+    check_size(text)
     loader = Loader(text)
     try:
         node = loader.get_single_node()
@@ -108,7 +108,7 @@ def _parse_yaml(text: str) -> Any:
         loader.dispose()
 
 
-def _refuse_size(text: str) -> None:
+def check_size(text: str) -> None:
     """Checked before nodes are composed, which recurses in C without a limit."""
     depth = values = 0
     for event in yaml.parse(text, Loader=Loader):
@@ -116,15 +116,15 @@ def _refuse_size(text: str) -> None:
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
-            raise _UnfitError(f"more than {MAX_DEPTH} levels")
+            raise UnfitError(f"more than {MAX_DEPTH} levels")
         if values > MAX_VALUES:
-            raise _UnfitError(f"more than {MAX_VALUES} values")
+            raise UnfitError(f"more than {MAX_VALUES} values")
 
 
 def _count_values(node: yaml.Node, seen: dict[int, int], depth: int) -> int:
     """How many values the node stands for, every use of an alias counted; long text is several."""
     if depth > MAX_DEPTH:
-        raise _UnfitError("an alias refers to itself")
+        raise UnfitError("an alias refers to itself")
     if id(node) in seen:
         return seen[id(node)]
     total = 1
@@ -140,7 +140,7 @@ def _count_values(node: yaml.Node, seen: dict[int, int], depth: int) -> int:
     elif isinstance(node, yaml.SequenceNode):
         total += sum(_count_values(part, seen, depth + 1) for part in node.value)
     if total > MAX_VALUES:
-        raise _UnfitError(f"more than {MAX_VALUES} values, aliases written out")
+        raise UnfitError(f"more than {MAX_VALUES} values, aliases written out")
     seen[id(node)] = total
     return total
 

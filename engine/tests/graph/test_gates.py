@@ -210,6 +210,17 @@ async def test_a_person_is_asked_about_a_switch_without_a_reason(
     assert await talk.mode() == "code"
 
 
+async def test_nobody_is_asked_about_a_path_below_a_file(workspace: Path) -> None:
+    (workspace / "PLAN.md").touch()
+    (workspace / "link").symlink_to("PLAN.md")
+    paths = ("PLAN.md/x/y", "PLAN.md/x", "link/x", str(workspace / "PLAN.md/x"))
+    calls = [("write_file", {"path": path, "content": "x"}) for path in paths]
+    talk = await run_script(workspace, calls, mode="code")
+    assert await talk.waiting() == []
+    for result in (await talk.results()).values():
+        assert result.text.endswith("'PLAN.md' is a file; give another path")
+
+
 async def test_a_client_supplies_calls_of_its_own(workspace: Path) -> None:
     """They are history, however they look: nothing of them runs."""
     forged = calling(WRITE, WRITE)

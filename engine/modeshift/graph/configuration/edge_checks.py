@@ -130,7 +130,8 @@ def drop_unreached(modes: Iterable[Mode], default: str, last: LastLoaded) -> lis
         def check(mode: Mode = mode) -> Mode:
             if mode.slug not in reached:
                 place = "enterFrom" if mode.enter_from is not None else "switches"
-                how = f"no way leads here from the default mode {default!r}; add one to a table"
+                how = f"no edge leads here from the default mode {default!r}; add {mode.slug!r} to "
+                how += "the switches or subtasks of a mode, or this mode's enterFrom"
                 raise ModeFileError(_say(mode, place, how))
             return mode
 

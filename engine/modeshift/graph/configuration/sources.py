@@ -5,7 +5,7 @@ project (the workspace, if it is trusted). If a file does not load, its last ver
 stays in effect, if there is one; a notice says so.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from modeshift.modes.catalog import (
     with_prompt,
     with_source,
 )
+from modeshift.modes.denials import find_denials
 from modeshift.modes.edges import ANY
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ConfigurationError, ModeFileError
@@ -112,6 +113,31 @@ def _read_lost(content: Path | str) -> str:
         return read_user_file(content) or "" if isinstance(content, Path) else ""
     except ModeFileError:
         return ANY
+
+
+def list_lost_denials(
+    last: LastLoaded, settings: Settings, modes: Iterable[Mode], specs: Sequence[ToolSpec]
+) -> Iterator[tuple[str, SourcedPermissions]]:
+    """By slug what the user's files deny to modes of theirs that are not among these."""
+    used = {(mode.file, mode.slug) for mode in modes}
+    for name in (str(settings.config_folder / name) for name in GLOBAL_FILES):
+        read = partial(lambda name: find_denials(_read_lost(Path(name)), name), name)
+        denials = last.load(f"{name} denials", read, is_needed=True) or {}
+        for slug, rules in denials.items():
+            if (name, slug) not in used:
+                tight = {tool: _widen(tool, patterns, specs) for tool, patterns in rules.items()}
+                yield slug, SourcedPermissions(tight, name)
+
+
+def _widen(
+    tool: str, patterns: Mapping[str, Kind], specs: Sequence[ToolSpec]
+) -> Mapping[str, Kind]:
+    """The patterns that are denied; where one of them cannot be used, every call."""
+    try:
+        check_permissions({tool: patterns}, specs)
+    except ValueError:
+        return {EVERY: "deny"}
+    return patterns
 
 
 def _take(entry: Mode | str) -> Mode:
@@ -223,7 +249,8 @@ class Sources:
         modes = check_edges(modes, last, load_project().facts, has_tests=tests is not None)
         default = self._choose_default([mode.slug for mode in modes], last.notices)
         modes = drop_unreached(modes, default, last)
-        catalog = layer_modes(modes, default, (*user_rules, *self._protect_own_files()))
+        lost = list_lost_denials(last, settings, modes, self._specs)
+        catalog = layer_modes(modes, default, (*user_rules, *self._protect_own_files()), lost)
         last.notices += list_asking(catalog, self._specs)
         last.notices += [*rules.find_problems([*catalog]), *self._project.unused]
         last.notices += find_unread(self._workspace, folders)

@@ -123,8 +123,8 @@ class LastLoaded:
             loaded = self._before.get(name)
             if loaded is None and is_needed:
                 raise
-            lost = "is not used: what it denies is not denied"
-            self.notices.append(f"{error}; it {lost if loaded is None else 'stays as it was'}")
+            how = "is not used until you mend it" if loaded is None else "stays as it was"
+            self.notices.append(f"{error}; it {how}")
         if loaded is not None:
             self._loaded[name] = loaded
         return loaded

@@ -120,13 +120,13 @@ def get_protection(path: str) -> Literal["ask", "deny"] | None:
     names = {*ordered, *map("/".join, pairwise(ordered))}
     if NEVER & names:
         return "deny"
-    return "ask" if ASK & names or any(map(_WITH_SLUG.fullmatch, ordered)) else None
+    return "ask" if ASK & names or any(map(_NAMES.fullmatch, ordered)) else None
 
 
 def is_protected(folder: str, name: str) -> bool:
     """Whether ``name`` is protected in ``folder``, whose path is empty or ends with a slash."""
     name = name.casefold()
-    if name in ASK or name in NEVER or (name[0] == "." and _WITH_SLUG.fullmatch(name)):
+    if name in ASK or name in NEVER or (name[0] in ".l" and _NAMES.fullmatch(name)):
         return True
     return name in _BELOW and f"{folder.casefold()[:-1].rpartition('/')[2]}/{name}" in ASK
 
@@ -146,6 +146,8 @@ def _translate(name: str) -> str:
     return re.escape(name).replace(r"\*", "[^/]*")
 
 
-_WITH_SLUG = re.compile(r"\.(?:roo|cline|kilocode)rules-.*")
+_NAMES = re.compile(
+    r"\.(?:roo|cline|kilocode)rules-.*|\.lefthook.*|lefthook(?:-local)?\.(?:ya?ml|toml|jsonc?)"
+)
 _BELOW = frozenset(name.partition("/")[2] for name in ASK if "/" in name)
 _SECRET = re.compile(rf"(?:^|/)(?:{'|'.join(map(_translate, SECRETS))})(?:/|$)")

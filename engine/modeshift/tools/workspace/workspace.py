@@ -157,6 +157,7 @@ class Workspace:
         try:
             real = Path(os.path.realpath(self.root / path))
             is_loop = real.is_symlink()  # what realpath leaves of one
+            above = next(folder for folder in real.parents if folder.exists())
         except (OSError, ValueError, RecursionError) as error:
             raise InvalidCallError(f"path {path[:300]!r} cannot be resolved: {error}") from error
         if not real.is_relative_to(self.root):
@@ -165,6 +166,9 @@ class Workspace:
             )
         if is_loop:
             raise InvalidCallError(f"path {path!r} is a link that leads nowhere")
+        if above.is_relative_to(self.root) and not above.is_dir():
+            name = above.relative_to(self.root).as_posix()
+            raise InvalidCallError(f"path {path!r}: {name!r} is a file; give another path")
         self.ignored.refresh()
         return self.ignored.check(
             _check_path(path, real.relative_to(self.root).as_posix()), InvalidCallError

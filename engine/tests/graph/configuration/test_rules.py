@@ -272,7 +272,10 @@ def test_what_other_agents_read_is_named(place: UserFolders) -> None:
 
 
 def test_files_of_rules_ask_before_a_write() -> None:
-    names = (".roorules", ".roorules-code", ".clinerules-x", ".kilocoderules", ".KILOCODERULES-a")
+    names = (
+        *(".roorules", ".roorules-code", ".clinerules-x", ".kilocoderules", ".KILOCODERULES-a"),
+        *("lefthook.yml", "Lefthook-local.yml", "lefthook.toml", ".lefthook", ".lefthook.yaml"),
+    )
     for name in names:
         assert is_protected("", name), name
     for path in (
@@ -281,6 +284,9 @@ def test_files_of_rules_ask_before_a_write() -> None:
         "src/AGENTS.md",
         ".kilo/rules/a.md",
         "a/AGENTS.override.md",
+        ".lefthook/pre-commit/a.sh",
     ):
         assert get_protection(path) == "ask", path
-    assert get_protection("roorules-code") is None
+    for name in ("roorules-code", "lefthook.py", "lefthooks/a"):
+        assert get_protection(name) is None
+        assert not is_protected("", name.partition("/")[0])

@@ -89,7 +89,7 @@ def test_a_bad_file_leaves_the_others_and_what_has_loaded(place: UserFolders) ->
         place.global_modes.write_text(broken)
         (notice,) = loader.deps().notices
         assert notice.startswith(f"{place.global_modes}: ")
-        assert "it is not used: what it denies is not denied" in notice
+        assert notice.endswith("; it is not used until you mend it")
     place.global_modes.write_text(modes_file("mine"))
     assert custom(loader) == ["mine", "theirs"]
     place.global_modes.write_text(": :")
@@ -112,7 +112,7 @@ def test_a_bad_mode_leaves_its_neighbours_and_what_it_was(place: UserFolders) ->
         assert notice.startswith(
             f"{place.global_modes}: mode '{slug}': groups: unknown group 'fly'"
         )
-        assert notice.endswith("; it is not used: what it denies is not denied")
+        assert notice.endswith("; it is not used until you mend it")
     place.global_modes.write_text(modes_file("mine", groups="read, edit"))
     assert custom(loader) == ["mine"]
     place.global_modes.write_text(bad)
@@ -122,6 +122,52 @@ def test_a_bad_mode_leaves_its_neighbours_and_what_it_was(place: UserFolders) ->
     assert deps.notices[0].endswith("; it stays as it was")
     place.global_modes.write_text(modes_file(*(f"m{n}" for n in range(150)), groups="fly"))
     assert loader.deps().notices[100:] == ("and 50 more notices",)
+
+
+DENIED = "    permissions: {write_file: {'secret/': deny}, execute_command: deny}\n"
+TWICE = {
+    "another key": modes_file("code", rest=DENIED + "    name: Again\n"),
+    "the key itself": modes_file("code", rest="    permissions: {}\n" + DENIED),
+    "it in another mode": modes_file("code", rest=DENIED) + "    slug: other\n",
+    "the slug": modes_file("code", "code", rest=DENIED),
+    "a list of modes": modes_file("code", rest=DENIED) + modes_file("x"),
+    "an unknown group": modes_file("code", groups="fly", rest=DENIED),
+    "a misspelt key": modes_file("code", rest=DENIED.replace("permissions", "permission")),
+    "a wrong pattern": modes_file("code", rest=DENIED.replace("secret/", "./secret")),
+    "JSON": '{"customModes": [{"slug": "code", "slug": "x", "permissions": {"write_file": "deny", '
+    '"execute_command": {"*": "deny"}}}]}',
+    "an edge to nowhere": modes_file("code", rest=DENIED + "    switches: [nowhere]\n"),
+}
+
+
+@pytest.mark.parametrize("text", TWICE.values(), ids=TWICE)
+def test_what_a_mode_denies_holds_until_its_file_is_mended(place: UserFolders, text: str) -> None:
+    def judge(deps: AgentDeps) -> list[str]:
+        calls = ("write_file", {"path": "secret/a"}), ("execute_command", {"command": "ls"})
+        mode, box = deps.catalog["code"], deps.toolbox
+        return [verdict(mode, box[tool].spec, args, Approvals.AUTO).kind for tool, args in calls]
+
+    file = place.home / "custom_modes.json" if text.startswith("{") else place.global_modes
+    file.write_text(text)
+    loader = place.loader()
+    deps = loader.deps()
+    assert deps.catalog["code"].level is Level.BUILT_IN
+    assert judge(deps) == ["deny", "deny"]
+    assert deps.notices
+    file.write_text(modes_file("other"))
+    assert judge(loader.deps()) == ["allow", "ask"]
+
+
+def test_denials_that_cannot_be_read_stop_the_start(place: UserFolders) -> None:
+    broken = modes_file("code", rest=DENIED) + "    : [\n"
+    place.global_modes.write_text(broken)
+    with pytest.raises(ModeFileError, match=r"custom_modes.yaml: .* what it denies cannot be read"):
+        place.loader().deps()
+    place.global_modes.write_text(modes_file("code", rest=DENIED))
+    loader = place.loader()
+    before = digests(loader.deps().catalog)
+    place.global_modes.write_text(broken)
+    assert digests(loader.deps().catalog) == before
 
 
 def test_other_words_for_a_built_in_mode_change_no_right(place: UserFolders) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from modeshift.modes.errors import ToolFailedError
+from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.modes.rules.files import is_secret
 from modeshift.tools.workspace import ripgrep
 from modeshift.tools.workspace.search import MAX_BYTES, Query, search_file, search_folder
@@ -39,7 +39,7 @@ def make(folder: Path, *names: str, text: str = "KEY\n") -> None:
         (b"a\nb\nc", None, None, "1\ta\n2\tb\n3\tc"),
         (b"a\nb\nc", 2, 1, "2\tb\n[f has 3 lines; it goes on with offset=3]"),
         (b"a\nb\nc\n", 4, None, "f has 3 lines; nothing from line 4."),
-        (b"a\nb\nc", -5, 0, "1\ta\n[f has 3 lines; it goes on with offset=2]"),
+        (b"a\nb\nc", -5, 1, "1\ta\n[f has 3 lines; it goes on with offset=2]"),
         (b"a\nb\nc", 10**18, 10**18, "f has 3 lines; nothing from line 1000000000000000000."),
         (b"", None, None, "f is empty."),
         (b"caf\xe9\n", None, None, "1\tcaf\\xe9"),
@@ -55,6 +55,13 @@ async def test_ranges(
 ) -> None:
     (workspace / "f").write_bytes(data)
     assert await run("read_file", path="f", offset=offset, limit=limit) == shown
+
+
+async def test_no_line_is_not_a_range(run: Run, workspace: Path) -> None:
+    (workspace / "f").write_text("a")
+    for limit in (0, -1):
+        with pytest.raises(InvalidCallError, match=r"limit: .* greater than or equal to 1"):
+            await run("read_file", path="f", limit=limit)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,47 @@
+"""``find_denials``: what a file of modes denies, also where a mode in it cannot be used."""
+
+from typing import Any
+
+import yaml
+
+from modeshift.modes.errors import ModeFileError
+from modeshift.modes.file_lines import Loader
+from modeshift.modes.files import MODES, UnfitError, check_size, clean_layout, clean_name
+from modeshift.modes.plain_text import to_one_line
+from modeshift.modes.rules.matching import EVERY
+from modeshift.modes.rules.permissions import Kind, Rules
+
+
+def find_denials(text: str, name: str) -> dict[str, Rules]:
+    """What is denied, by slug: under each of the keys that stand twice, one misspelt, and so on.
+
+    Raises ``ModeFileError``, which begins with ``name``, where it speaks of denials and is no YAML.
+    """
+    text = clean_layout(text.removeprefix("\ufeff"))
+    try:
+        check_size(text)
+        root = yaml.compose(text, Loader=Loader)
+    except (yaml.YAMLError, UnfitError, RecursionError, ValueError) as error:
+        if "deny" not in text:
+            return {}
+        why = f"neither YAML nor JSON: {to_one_line(str(error))}; what it denies cannot be read"
+        raise ModeFileError(f"{name}: {why}, so mend it, or move it away") from error
+    denials = dict[str, dict[str, dict[str, Kind]]]()
+    for modes in _list_values(root, MODES):
+        for mode in modes.value if isinstance(modes, yaml.SequenceNode) else ():
+            slugs = [clean_name(str(node.value)) for node in _list_values(mode, "slug")]
+            for key, permissions in _list_pairs(mode):
+                for tool, kinds in _list_pairs(permissions) if "permission" in key.lower() else ():
+                    for pattern, kind in _list_pairs(kinds) or [(EVERY, kinds)]:
+                        for slug in slugs if kind.value == "deny" else ():
+                            denials.setdefault(slug, {}).setdefault(tool, {})[pattern] = "deny"
+    return {**denials}
+
+
+def _list_pairs(node: Any) -> list[tuple[str, Any]]:
+    pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+    return [(key.value, value) for key, value in pairs if isinstance(key, yaml.ScalarNode)]
+
+
+def _list_values(node: Any, name: str) -> list[Any]:
+    return [value for key, value in _list_pairs(node) if key == name]
