@@ -5,11 +5,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
+from modeshift.graph.approvals.ways import list_ways_out
 from modeshift.graph.configuration.loading import AgentLoader
 from modeshift.graph.configuration.mcp_file import FoundServer
 from modeshift.graph.configuration.settings import load_settings
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.compiled import with_known_tools
+from modeshift.modes.edges import ANY
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.mode import Mode
@@ -97,6 +99,7 @@ def _describe_mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterato
     parameters = f" with {dict(mode.model_parameters)}" if mode.model_parameters else ""
     yield f"  model {mode.model or deps.models.default}{parameters}"
     yield f"  a change of mode: {deps.seat(mode.slug).way[0]}"
+    yield from _list_ways(deps, mode.slug)
     if rules := deps.prompt_rules(None) + deps.prompt_rules(mode.slug):
         yield f"  rules: {len(rules)} characters"
     width = max(len(tool.name) for tool in deps.toolbox.specs)
@@ -107,6 +110,20 @@ def _describe_mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterato
         yield f"  {tool.name:<{width}} {kind:<6} {why}"
         if ruling.kind != "deny":
             yield from _list_rules(mode, tool.name)
+
+
+def _list_ways(deps: AgentDeps, slug: str) -> Iterator[str]:
+    """Where the model may ask to go from a mode, and begin sub-tasks: when, and who is asked."""
+    ways = list_ways_out(deps, slug)
+    for way in ways:
+        where = "a sub-task in " if way["is_task"] else "to "
+        where += "any mode" if way["to"] == [ANY] else ", ".join(way["to"])
+        when = f" once `{way['when']}`" if way["when"] else ""
+        yield f"  {where}{when}: {way['asks']} is asked"
+    if not any(not way["is_task"] for way in ways):
+        yield "  to no other mode: a person can choose one"
+    if slug in deps.edges.by_hand:
+        yield "  a person alone enters it"
 
 
 def _explain(mode: Mode, tool: ToolSpec, reason: str) -> str:

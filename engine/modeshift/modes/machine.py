@@ -161,6 +161,7 @@ _ANYWHERE = "Mode: from any to any by switch_mode, once a person approves"
 _ALONG_EDGES = (
     "Mode: by hand from any to any; the model asks along the edges, without edges for any"
 )
+_BY_HAND = " (a person alone enters it)"
 _LABEL = re.compile(r"^( *m_\d+ --> m_\d+ : )(Ask for|Begin in):(\S+)", re.MULTILINE)
 
 
@@ -212,7 +213,7 @@ def _build_class(
     states: dict[str, Any] = {
         ids[mode.slug]: {
             "value": _state(mode.slug),
-            "name": mode.name.replace('"', "'"),
+            "name": mode.name.replace('"', "'") + _BY_HAND * (mode.slug in edges.by_hand),
             "on": own[mode.slug],
         }
         for mode in modes

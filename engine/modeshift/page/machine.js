@@ -12,7 +12,7 @@ export class Machine {
     this.edges = asked.filter((way) => at.has(way.source) && at.has(way.target)).map((way) => {
       const title = svg("title", {}, `${way.source} to ${way.target}: ${way.when || (way.is_free ? "nobody is asked" : "a person says yes")}`);
       const path = svg("path", { d: drawPath(at.get(way.source), at.get(way.target)), "marker-end": "url(#arrow)", class: way.when ? "guarded" : "" }, title);
-      return { ...way, path };
+      return { ...way, path, title };
     });
     this.open = h("ul", { class: "ways", "aria-label": "Open from here" });
     this.now = h("p", { class: "phase lit" });
@@ -25,24 +25,47 @@ export class Machine {
   draw(mode, phase, changes, facts = {}) {
     const visited = new Set(changes.flatMap((change) => [change.source, change.target]));
     for (const [slug, box] of this.boxes) {
-      box.setAttribute("class", `mode ${slug === mode ? "lit" : ""} ${visited.has(slug) ? "visited" : ""}`);
+      box.setAttribute("class", `mode ${slug === mode ? "lit" : ""} ${visited.has(slug) ? "visited" : ""} ${this.modes.get(slug).by_hand ? "alone" : ""}`);
       box.toggleAttribute("aria-current", slug === mode);
     }
-    for (const { source, path } of this.edges) path.classList.toggle("lit", source === mode);
+    for (const { source, path, title, tree, when, ...way } of this.edges) {
+      const isShut = source === mode && Boolean(tree) && this.holds(tree, facts) !== true;
+      path.classList.toggle("lit", source === mode && !isShut);
+      path.classList.toggle("shut", isShut);
+      if (tree) title.textContent = `${source} to ${way.target}: ${isShut ? "shut until" : "once"} ${when}${source === mode ? this.known(way.facts, facts) : ""}`;
+    }
     this.now.textContent = phase;
     const ways = this.asked.filter((way) => way.source === mode);
     const rest = this.limited.has(mode) ? [] : [h("li", {}, ways.length ? "any other mode: a person says yes" : "any mode: a person says yes")];
-    this.open.replaceChildren(...ways.map((way) => this.way(way, facts)), ...rest);
+    const alone = [...this.modes.values()].filter((one) => one.by_hand && one.slug !== mode).map((one) => h("li", {}, h("bdi", {}, one.name), ": only you can choose it"));
+    this.open.replaceChildren(...ways.map((way) => this.way(way, facts)), ...rest, ...alone);
     if (!this.open.children.length) this.open.append(h("li", {}, "nowhere; you can still choose a mode"));
   }
 
   // The facts of a condition, each with whether it is so; what is computed from files is not known here.
-  way({ target, when, facts: names, is_free }, facts) {
-    const so = new Set(["mode", "conversation", "workspace"].flatMap((scope) => facts[scope] ?? []));
-    const mark = (name) => (name === "tests_changed" || facts.broken?.includes(name) ? "?" : so.has(name) ? "✓" : "✗");
-    const known = names.length ? ` (${names.map((name) => `${name} ${mark(name)}`).join(", ")})` : "";
+  way({ target, when, tree, facts: names, is_free }, facts) {
+    const until = this.holds(tree, facts) === true ? "open, as " : "shut until ";
     return h("li", {}, h("bdi", {}, this.modes.get(target)?.name ?? target), ": ",
-      when ? h("span", {}, "once ", h("code", {}, when), known) : is_free ? "nobody is asked" : "a person says yes");
+      when ? h("span", {}, until, h("code", {}, when), this.known(names, facts)) : is_free ? "nobody is asked" : "a person says yes");
+  }
+
+  fact(name, facts) {
+    if (name === "tests_changed" || facts.broken?.includes(name)) return null;
+    return ["mode", "conversation", "workspace"].some((scope) => facts[scope]?.includes(name));
+  }
+
+  known(names, facts) {
+    const mark = (so) => (so === null ? "?" : so ? "✓" : "✗");
+    return names.length ? ` (${names.map((name) => `${name} ${mark(this.fact(name, facts))}`).join(", ")})` : "";
+  }
+
+  // As the engine holds a condition: null where a fact that decides is not known here.
+  holds(tree, facts) {
+    if (typeof tree === "string") return this.fact(tree, facts);
+    const [operator, ...parts] = tree ?? ["and"], values = parts.map((part) => this.holds(part, facts));
+    if (operator === "not") return values[0] === null ? null : !values[0];
+    const decides = operator === "or";
+    return values.includes(decides) ? decides : values.includes(null) ? null : !decides;
   }
 }
 
@@ -54,8 +77,8 @@ function layOut(slugs, modes) {
   }));
 }
 
-function drawMode({ name }, { x, y, width }) {
-  return svg("g", { class: "mode" }, svg("rect", { x: x - width, y: y - HALF, width: 2 * width, height: 2 * HALF, rx: HALF }),
+function drawMode({ name, by_hand: isAlone }, { x, y, width }) {
+  return svg("g", { class: "mode" }, svg("title", {}, isAlone ? `${name}: only you can choose it` : name), svg("rect", { x: x - width, y: y - HALF, width: 2 * width, height: 2 * HALF, rx: HALF }),
     svg("text", { x, y: y + 3.5, "text-anchor": "middle" }, name.length > 16 ? `${name.slice(0, 15)}…` : name));
 }
 

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from modeshift.graph.approvals.judging import judge_question
+from modeshift.graph.approvals.ways import list_ways_out
 from modeshift.graph.configuration.loading import get_served, get_served_cache
 from modeshift.graph.configuration.workspaces import KEY, Workspaces
 from modeshift.graph.deps import AgentDeps
@@ -37,7 +38,8 @@ async def list_modes(request: Request) -> Response:
     ---
     summary: The modes there are
     tags: [Modes]
-    responses: {"200": {description: "The modes, the default one first, and their tools"}}
+    responses: {"200": {description: "The modes, the default one first: their tools, where the
+      model may ask to go from there (to, is_task, when, asks), whether a person alone enters it"}}
     """
     deps = await get_deps(request)
     return JSONResponse([_describe(deps, slug) for slug in deps.catalog])
@@ -60,7 +62,7 @@ async def show_chart(request: Request) -> Response:
             "edges": list(deps.chart.edges),
             "ways": [
                 {"source": source, "target": target, "way": way.value, **asdict(edge)}
-                | {"facts": edge.facts}
+                | {"facts": edge.facts, "tree": edge.tree}
                 for way in (Way.ASK, Way.TASK)
                 for source, target, edge in deps.edges.list_edges(way)
             ],
@@ -277,6 +279,8 @@ def _describe(deps: AgentDeps, slug: str) -> dict[str, Any]:
         "groups": [grant.model_dump(by_alias=True, exclude_none=True) for grant in mode.groups],
         "tools": list(deps.seat(slug).tools),
         "model": mode.model or deps.models.default,
+        "ways": list_ways_out(deps, slug),
+        "by_hand": slug in deps.edges.by_hand,
         "problem": deps.models.problem(mode),
     }
 

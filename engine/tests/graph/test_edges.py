@@ -69,6 +69,11 @@ def todo(done: str) -> Call:
     return "update_todo_list", {"todos": [{"content": done, "status": "completed"}]}
 
 
+def suggestion(slug: str) -> Call:
+    follow_up = [{"text": "Yes", "mode": slug}]
+    return "ask_followup_question", {"question": "?", "follow_up": follow_up}
+
+
 def task(slug: str) -> Call:
     return "new_task", {"mode_slug": slug, "message": "do it"}
 
@@ -643,6 +648,23 @@ async def test_words_name_what_is_open(there: Path) -> None:
     assert "may ask for from here" not in deps.seat("ask").words
     plain = (await run_script(there, mode="ask", catalog=FREE)).agent.live.deps
     assert all("may ask for from here" not in plain.seat(slug).words for slug in plain.catalog)
+
+
+async def test_a_person_alone_enters_a_mode(there: Path) -> None:
+    catalog = with_tables(code={"enterFrom": []}, ask={"switches": ["code", "debug"]})
+    steps = [ask_for("code")], [task("code")], [suggestion("code")], [ask_for("debug")]
+    talk = await run_script(there, *steps, mode="ask", catalog=catalog)
+    (request,) = await talk.waiting()
+    assert request["args"]["mode_slug"] == "debug", "the others asked nobody"
+    refusals = [result.text for result in (await talk.results()).values()]
+    assert len(refusals) == 3
+    for text in refusals:
+        assert "a person can still choose it. Open from here: " in text
+    words = talk.agent.live.deps.seat("ask").words
+    assert "ask for from here: debug. A person alone can choose: code." in words
+    await talk.decide(edit("switch_mode", mode_slug="code", reason="mine"))
+    assert await talk.mode() == "code"
+    assert (await talk.values())["mode_changes"][-1]["how"] == "by hand"
 
 
 async def test_the_state_of_a_thread_outlives_its_process(project: Path) -> None:

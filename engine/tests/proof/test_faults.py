@@ -66,6 +66,12 @@ def test_without_a_fault_all_holds(tmp_path: Path, target: str) -> None:
     assert len(FAULTS) >= 25
 
 
+def test_a_mode_that_a_person_alone_enters_is_proved(tmp_path: Path) -> None:
+    fault = {"of": ["ask", "architect", "code"], "modes": {"code": {"enter_from": []}}}
+    proof = prove_with(tmp_path, fault)
+    assert [result for result in proof.results if result.problem] == []
+
+
 @pytest.mark.slow
 def test_thirty_modes_are_proved_and_what_is_wrong_is_found(tmp_path: Path) -> None:
     condition = {"switches": [{"to": "architect", "when": "asked_user"}]}

@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import describe_facts, read_facts
 from modeshift.graph.state import Facts, Remembered, State, Switch
 from modeshift.modes.edge_table import Edge, Way
-from modeshift.modes.effects import ToolSpec
+from modeshift.modes.edges import ANY
+from modeshift.modes.effects import Effect, ToolSpec
 from modeshift.modes.mode import Mode
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.policy import Approvals, verdict
@@ -85,6 +88,45 @@ def is_free(
     seats = [deps.seat(source, limit).mode, deps.seat(source, limit).limit]
     rules = [rules for mode in seats if mode for rules in (mode.own_rules, *mode.defaults)]
     return before == after and not any(asked & rule.rules.keys() for rule in rules)
+
+
+class WaysOut(TypedDict):
+    """Where the model may go from a mode, of those that take the same."""
+
+    to: list[str]
+    """Slugs; ``*`` alone for every other mode."""
+    is_task: bool
+    """Whether it is for a sub-task."""
+    when: str
+    """The condition; empty for none."""
+    asks: str
+    """``a person``, or ``nobody``."""
+
+
+def list_ways_out(deps: AgentDeps, slug: str) -> list[WaysOut]:
+    """Where the model may ask to go from a mode, or begin sub-tasks, when, and who is asked."""
+    groups = dict[tuple[bool, str, str], list[str]]()
+    effects = [deps.toolbox[name].spec.effect for name in deps.seat(slug).tools]
+    ways = [get_way(effect) for effect in effects if effect.switches_mode]
+    for way in ways:
+        for target, edge in deps.edges.list_ways(slug, way):
+            asks_nobody = way is Way.ASK and is_free(deps, slug, target, (), None)
+            key = way is Way.TASK, edge.when, "nobody" if asks_nobody else "a person"
+            groups.setdefault(key, []).append(target)
+    return [
+        WaysOut(
+            to=[ANY] if len(to) >= len(deps.catalog) - (not is_task) else to,
+            is_task=is_task,
+            when=when,
+            asks=asks,
+        )
+        for (is_task, when, asks), to in groups.items()
+    ]
+
+
+def get_way(effect: Effect) -> Way:
+    """By which way such a call leads to a mode."""
+    return Way.TASK if effect.starts_subtask else Way.ASK
 
 
 async def read_switch_facts(deps: AgentDeps, state: State, switch: Switch) -> Values:

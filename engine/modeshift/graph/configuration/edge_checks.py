@@ -111,10 +111,14 @@ def _list_slugs(edges: Iterable[Any]) -> list[str]:
 
 
 def drop_unreached(modes: Iterable[Mode], default: str, last: LastLoaded) -> list[Mode]:
-    """The modes that the model can reach from the default one, whatever the conditions."""
+    """The modes that the model can reach, whatever the conditions.
+
+    It begins in the default one, and in those that a person alone enters.
+    """
     listed = list(modes)
     table = EdgeTable({mode.slug: mode for mode in listed}.values())
-    reached, waiting = {default}, [default]
+    reached = {default, *table.by_hand}
+    waiting = [*reached]
     if not table.has_limits:
         reached.update(mode.slug for mode in listed)
         waiting = []

@@ -149,7 +149,9 @@ class Seat:
         ways = shared.edges.list_ways(slug, way)
         facts = shared.edges.list_facts(slug, way)
         says = "".join(f" `{name}`: {shared.facts[name].says}" for name in facts)
-        return f"{describe_groups(group_ways(ways))}.{says}"
+        alone = [other for other in shared.edges.by_hand if other != slug and way is Way.ASK]
+        hand = f" A person alone can choose: {describe_groups({'': alone})}." if alone else ""
+        return f"{describe_groups(group_ways(ways))}.{hand}{says}"
 
     @cached_property
     def prompt_size(self) -> int:

@@ -44,6 +44,13 @@ def test_modes_says_what_holds_and_why(place: UserFolders, run: Run, snapshot: S
     shown["approvals auto, trusted"] = auto.text
     prompt = run("modes", "--mode", "code", "--prompt", TRUST_WORKSPACE="true").stdout
     assert r"  | Be brief.\u001b]0;owned\u0007" in prompt
+    ways = "switches: [{to: code, when: asked_user}, {to: ask, ask: never}]"
+    lines = (ways, "subtasks: [ask]", "enterFrom: []")
+    edges = "".join(f"    {line}\n" for line in lines)
+    place.global_modes.write_text(modes_file("mine", groups="read, mcp", rest=edges))
+    shown["with edges"] = run("modes", "--mode", "mine").text
+    place.global_modes.write_text(modes_file("mine", rest="    switches: []\n"))
+    shown["without"] = run("modes", "--mode", "mine").text
     failed = run("modes", "--mode", "theirs")
     assert failed.stdout == ""
     shown["an unknown mode"] = failed.stderr

@@ -24,6 +24,11 @@ customModes:
     roleDefinition: You do what the plan says.
     groups: [read, edit]
     enterFrom: [{from: architect, when: plan_written}]
+  - slug: sealed
+    name: Sealed
+    roleDefinition: You are entered by a person alone.
+    groups: [read]
+    enterFrom: []
   - slug: evil
     name: "<img src=x onerror=window.ran=1> \\u05d0"
     description: "<script>window.ran=2</script>"

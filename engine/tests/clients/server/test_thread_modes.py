@@ -24,6 +24,9 @@ async def patch(http: httpx.AsyncClient, thread: Thread, **given: Any) -> dict[s
 
 async def test_what_there_is(http: httpx.AsyncClient) -> None:
     modes = {mode["slug"]: mode for mode in (await http.get("/modes")).json()}
+    anywhere = {"to": ["*"], "when": "", "asks": "a person"}
+    assert modes["ask"]["ways"] == [anywhere | {"is_task": False}, anywhere | {"is_task": True}]
+    assert modes["ask"]["by_hand"] is False
     assert list(modes) == ["ask", "architect", "code", "debug"]
     assert "write_file" in modes["code"]["tools"]
     assert "write_file" not in modes["ask"]["tools"]

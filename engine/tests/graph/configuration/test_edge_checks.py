@@ -44,7 +44,6 @@ def test_what_does_not_load_is_named(place: UserFolders, clone: Path, snapshot: 
         "switches: [{to: ask, when: tests_passed}]",
         "switches: [ask, ask]",
         "switches: [{to: ask, ask: always}]",
-        "enterFrom: []",
         "enterFrom: [code]",
     ):
         file.write_text(before)
@@ -53,6 +52,16 @@ def test_what_does_not_load_is_named(place: UserFolders, clone: Path, snapshot: 
         assert "code" not in deps.catalog
         told[f"line {number}: {line}"] = "\n".join(deps.notices)
     snapshot("edges.txt", told)
+
+
+def test_a_mode_that_a_person_alone_enters_loads(place: UserFolders, clone: Path) -> None:
+    """And so does one to which only that one leads."""
+    add(clone, "code", "enterFrom: []")
+    add(clone, "debug", "enterFrom: [code]")
+    deps = load(place, clone).deps()
+    assert deps.notices == ()
+    assert {"code", "debug"} < {*deps.catalog}
+    assert "(a person alone enters it)" in deps.machine.chart.mermaid()
 
 
 def test_it_stays_as_it_was_in_a_running_process(place: UserFolders, clone: Path) -> None:
