@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
+from modeshift.graph.approvals.turn_end import find_then_problem
 from modeshift.graph.approvals.ways import list_ways_out
 from modeshift.graph.configuration.loading import AgentLoader
 from modeshift.graph.configuration.mcp_file import FoundServer
@@ -122,6 +123,9 @@ def _list_ways(deps: AgentDeps, slug: str) -> Iterator[str]:
         yield f"  {where}{when}: {way['asks']} is asked"
     if not any(not way["is_task"] for way in ways):
         yield "  to no other mode: a person can choose one"
+    if then := deps.catalog[slug].then:
+        problem = find_then_problem(deps, slug)
+        yield f"  once a turn has ended: {f'stays here, as {problem}' if problem else f'to {then}'}"
     if slug in deps.edges.by_hand:
         yield "  a person alone enters it"
 

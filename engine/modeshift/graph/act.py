@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -16,6 +16,7 @@ from langgraph.types import Command
 
 from modeshift.graph.approvals.contents import digest_contents, foresee, renew_approvals
 from modeshift.graph.approvals.judging import CallContext, Judged, get_key, judge
+from modeshift.graph.approvals.turn_end import end_turn
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import follow
 from modeshift.graph.journal import Digests, Effect, Journal
@@ -33,7 +34,7 @@ from modeshift.graph.messages.repair import (
 )
 from modeshift.graph.models.seats import Seat
 from modeshift.graph.routing import get_thread, next_step, sets_only_approvals
-from modeshift.graph.state import ActTask, Facts, Planned, Update
+from modeshift.graph.state import ActTask, Facts, Planned, State, Update
 from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import NodeError, ToolFailedError
 from modeshift.modes.facts import Done, end_unseen
@@ -351,9 +352,8 @@ async def _refuse(deps: AgentDeps, planned: Planned, judged: Judged, thread: str
     if approved is not None:
         # It must be the call that a person approved, on files that are as they were then.
         is_same = approved["digest"] == judged.digest(thread, planned.get("message", ""))
-        if not is_same or approved.get("contents") != await digest_contents(
-            deps, judged.edited_paths
-        ):
+        contents = await digest_contents(deps, judged.edited_paths)
+        if not is_same or approved.get("contents") != contents:
             return VOID
     if verdict.kind == "deny":
         return verdict.refusal
@@ -373,8 +373,7 @@ async def move_on(
 ) -> Command[Any]:
     """Advance the state machine and the plan, once per batch.
 
-    With a ``Command`` instead of an edge: after parallel tasks LangGraph evaluates an
-    edge once for each of them, and none of them sees the others' results.
+    With a ``Command``: an edge is evaluated once for each parallel task, none of which sees others.
     """
     if not task["is_last"]:
         return Command(update=update)
@@ -388,9 +387,10 @@ async def move_on(
         in_subtask=bool(task.get("subtask")),
         is_done=is_done,
     )
-    acting = Configuration(task["mode"], Phase.ACTING)
-    now = deps.machine.send_all(acting, choose(Phase.ACTING, seen))
+    now = Configuration(task["mode"], Phase.ACTING)
+    now = deps.machine.send_all(now, choose(Phase.ACTING, seen))
     update = {**update, "phase": now.phase, "plan": task["plan"]}
+    update = {**update, **end_turn(deps, cast("State", {**task, **update}), now)}
     after: ActTask = {
         **task,
         "phase": now.phase,

@@ -5,7 +5,7 @@ what the host has set, reconcile the mode) is done where the step is made.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
@@ -17,6 +17,7 @@ from langgraph.types import Command
 from modeshift.graph.act import DueCall, judge_due_call, move_on
 from modeshift.graph.approvals.judging import CallContext, judge_all
 from modeshift.graph.approvals.question import Calls, OpenQuestion, open_question, withdraw_question
+from modeshift.graph.approvals.turn_end import end_turn
 from modeshift.graph.approvals.ways import choose_way, find_switch_problem, read_switch_facts
 from modeshift.graph.compaction import compact
 from modeshift.graph.deps import AgentDeps
@@ -27,7 +28,7 @@ from modeshift.graph.messages.instructions import Instruction
 from modeshift.graph.messages.repair import VOID, find_open_calls
 from modeshift.graph.own_node import OwnNode
 from modeshift.graph.routing import get_thread, get_user, reconcile_mode
-from modeshift.graph.state import ActTask, State, Switch, Update
+from modeshift.graph.state import ActTask, ModeChange, State, Switch, Update
 from modeshift.graph.subtasks import begin_subtask, end_subtask
 from modeshift.graph.think import apply_switch, ask_model, drop_switch, find_approved_switch
 from modeshift.modes.choice import Seen, choose
@@ -61,6 +62,8 @@ class Step(OwnNode):
         self._update = Update()
         """What the engine writes whatever the node decides."""
         self._result: Result | None = None
+        self._changes: Sequence[ModeChange] = ()
+        """The record of a change of mode that is written with this step."""
         self._made: dict[str, Any] = {}
         """What this step has made, and so may be written."""
         self._notes: list[Instruction] = []
@@ -101,6 +104,7 @@ class Step(OwnNode):
             self._update = cast("Update", changes)
         self._now, changed = reconcile_mode(self._deps, self._given)
         self._changed = changed
+        self._changes = cast("Sequence[ModeChange]", changed.get("mode_changes", ()))
         self._update = {**self._update, **changed}
         if "facts" in changed:
             self._given = cast("State", {**self._given, "facts": changed["facts"]})
@@ -342,6 +346,10 @@ class Step(OwnNode):
             edge = f"from {self._now.phase!r} by {event!s}"
             raise self._refuse(f"takes an edge that is not in graph/chart.py: {edge}")
         moved: Update = {**self._update, **update, "phase": now.phase}
+        ended = end_turn(self._deps, cast("State", {**self._given, **moved}), now)
+        if ended and self._now.phase != Phase.COMPACTING:  # there the model has said nothing
+            changes = [*self._changes, *cast("list[ModeChange]", ended["mode_changes"])]
+            moved = {**moved, **ended, "mode_changes": changes}
         return self._finish(moved)
 
     def _finish(self, result: Moved) -> Moved:

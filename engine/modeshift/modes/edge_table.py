@@ -108,6 +108,12 @@ class EdgeTable:
         """Whether the ways into a mode are its own edges."""
         return target in self._into
 
+    def is_entered_freely(self, source: str, target: str) -> bool:
+        """Whether the mode's ``enterFrom`` lets one in from there, whatever the facts."""
+        entries = self._into.get(target)
+        entry = None if entries is None else entries.get(source, entries.get(ANY))
+        return entries is None or (entry is not None and not entry.when)
+
     @property
     def by_hand(self) -> list[str]:
         """The modes that a person alone enters: ``enterFrom`` is there, and empty."""

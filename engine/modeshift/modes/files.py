@@ -152,7 +152,7 @@ OLD_GROUPS = {
 }
 IGNORED_KEYS = ("source", "iconName")
 KEYS = {key for name in ModeText.model_fields if name != "lines" for key in (name, to_camel(name))}
-EDGES = ("switches", "enterFrom", "subtasks")
+EDGES = ("switches", "enterFrom", "subtasks", "then")
 MODES, PROMPTS = "customModes", "customModePrompts"
 MAX_MODES = 1000
 MAX_SHOWN = 100

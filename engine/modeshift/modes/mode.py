@@ -140,6 +140,8 @@ class ModeText(_Data):
     """From where it may come here; None for from anywhere."""
     subtasks: tuple[str, ...] | None = None
     """The modes in which it may begin sub-tasks; None for any."""
+    then: str | None = None
+    """The mode that a thread goes to when a turn ends here; None for this one."""
     lines: Mapping[str, int] = Field(default_factory=dict, exclude=True)
     """In which line of the file an edge stands, by key and number: ``switches.0``."""
 

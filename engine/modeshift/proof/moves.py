@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any, NamedTuple, cast
 
+from modeshift.graph.approvals.turn_end import end_turn
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import PLAN, enter_mode
 from modeshift.modes.choice import Seen, choose
@@ -80,6 +81,15 @@ class Moves:
             now = self._send(now, event)
         return place._replace(phase=now.phase)
 
+    def _end_turn(self, to: Place) -> Place:
+        """The place, or where a thread goes whose turn has ended there."""
+        if to.phase != Phase.IDLE or self._deps.catalog[to.mode].then is None:
+            return to
+        now = Configuration(to.mode, to.phase)
+        update = end_turn(self._deps, build_state(self._deps, to), now)
+        facts = read_facts(update["facts"]) & self._seats.facts if update else to.facts
+        return to._replace(mode=update.get("mode", to.mode), facts=facts)
+
     def _send(self, now: Configuration, event: str, *target: Any) -> Configuration:
         after = self._machine.move(now, event, *target)
         if after is None:
@@ -92,7 +102,8 @@ class Moves:
 
     def _think(self, place: Place) -> Iterator[Move]:
         in_subtask = place.task is not None
-        yield Move("model", "the model answers", self._go(place, Seen(in_subtask=in_subtask)))
+        answered = self._end_turn(self._go(place, Seen(in_subtask=in_subtask)))
+        yield Move("model", "the model answers", answered)
         asks = Seen(needs_person=True, in_subtask=in_subtask)
         yield Move("model", "the model asks for what needs a person", self._go(place, asks))
         yield Move(
@@ -130,7 +141,7 @@ class Moves:
             to = self._nodes.run("act", place, Outside(has_calls=has_calls, is_done=is_done))
             what = "the model says that it is done" if is_done else "a call runs"
             for facts in self._seats.outcomes(place):
-                yield Move("model", what, to._replace(facts=facts))
+                yield Move("model", what, self._end_turn(to._replace(facts=facts)))
 
     def _switch(self, place: Place) -> Iterator[Move]:
         assert place.switch is not None
@@ -187,7 +198,7 @@ class Moves:
                 now = self._send(Configuration(place.mode, place.phase), event)
                 for facts in self._seats.outcomes(place) if is_own else [place.facts]:
                     to = place._replace(phase=now.phase, facts=facts)
-                    yield Move("model", f"the node sends {event}", to)
+                    yield Move("model", f"the node sends {event}", self._end_turn(to))
 
     # The host, and a person who does not wait.
 

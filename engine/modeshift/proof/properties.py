@@ -48,7 +48,7 @@ def _grows(seats: Seats, place: Place, move: Move) -> str | None:
     return None if gained is None else f"{gained} is gained, and nobody has said yes"
 
 
-def _differs(_: Seats, place: Place, move: Move) -> str | None:
+def _differs(seats: Seats, place: Place, move: Move) -> str | None:
     """A change of mode, approvals or limit that nobody has made, or of a switch that is due."""
     to, is_end = move.to, len(move.to.parents) < len(place.parents)
     place = move.given or place
@@ -56,6 +56,8 @@ def _differs(_: Seats, place: Place, move: Move) -> str | None:
     expected, due = (place.mode, place.approvals), switch
     if place.phase == Phase.SWITCHING and switch is not None and move.who in _APPLIED:
         expected = switch.target, switch.approvals or place.approvals
+    elif _follows(seats, place, move):
+        expected = to.mode, place.approvals
     elif is_end and task is not None:
         parent = place.parents[-1]
         follows = parent.then and move.who == "end"
@@ -78,6 +80,12 @@ def _differs(_: Seats, place: Place, move: Move) -> str | None:
     return None
 
 
+def _follows(seats: Seats, place: Place, move: Move) -> bool:
+    """Whether a turn of the conversation ends there, in a mode whose ``then`` leads there."""
+    is_end = move.who == "model" and move.to.phase == Phase.IDLE and place.task is None
+    return is_end and seats.deps.catalog[place.mode].then == move.to.mode
+
+
 def _begins_wrongly(seats: Seats, place: Place, move: Move) -> str | None:
     deeper = move.to.depth - place.depth
     if move.to.task is not None and not move.to.depth:
@@ -93,6 +101,11 @@ def _begins_wrongly(seats: Seats, place: Place, move: Move) -> str | None:
 
 def _enters_shut(seats: Seats, place: Place, move: Move) -> str | None:
     switch = place.switch
+    if place.mode != move.to.mode and _follows(seats, place, move):
+        source, target = (seats.deps.catalog[mode] for mode in (place.mode, move.to.mode))
+        source = source.model_copy(update={"switches": None})
+        shut = _find_shut(source, target, False, {})  # noqa: FBT003  # no sub-task
+        return shut or find_beyond(seats, place, target)
     if place.phase != Phase.SWITCHING or switch is None or move.who not in _APPLIED:
         return None
     source, target = (seats.deps.catalog[slug] for slug in (place.mode, switch.target))
@@ -133,6 +146,7 @@ def _keeps_facts(seats: Seats, place: Place, move: Move) -> str | None:
     is_end = len(move.to.parents) < len(place.parents)
     before = place.parents[-1].mode if is_end else place.mode
     is_set = is_end or (move.who == "host" and place.task is None)
+    is_set = is_set or _follows(seats, place, move)
     if not is_applied and not (is_set and move.to.mode != before):
         return None
     ended = ("mode", "conversation") if is_applied and switch and switch.is_task else ("mode",)

@@ -280,6 +280,7 @@ def _describe(deps: AgentDeps, slug: str) -> dict[str, Any]:
         "tools": list(deps.seat(slug).tools),
         "model": mode.model or deps.models.default,
         "ways": list_ways_out(deps, slug),
+        "then": mode.then,
         "by_hand": slug in deps.edges.by_hand,
         "problem": deps.models.problem(mode),
     }

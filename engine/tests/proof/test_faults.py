@@ -66,8 +66,9 @@ def test_without_a_fault_all_holds(tmp_path: Path, target: str) -> None:
     assert len(FAULTS) >= 25
 
 
-def test_a_mode_that_a_person_alone_enters_is_proved(tmp_path: Path) -> None:
-    fault = {"of": ["ask", "architect", "code"], "modes": {"code": {"enter_from": []}}}
+@pytest.mark.parametrize("keys", [{"enter_from": []}, {"then": "ask"}])
+def test_a_mode_with_such_keys_is_proved(tmp_path: Path, keys: dict[str, Any]) -> None:
+    fault = {"of": ["ask", "architect", "code"], "modes": {"code": keys}}
     proof = prove_with(tmp_path, fault)
     assert [result for result in proof.results if result.problem] == []
 

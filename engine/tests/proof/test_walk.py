@@ -132,7 +132,11 @@ class Walk:
 
 @pytest.fixture(scope="module")
 def explored(tmp_path_factory: pytest.TempPathFactory) -> Exploration:
-    deps = make_deps(tmp_path_factory.mktemp("workspace"), *SLUGS, changes=CHANGES)
+    return explore(tmp_path_factory.mktemp("workspace"), CHANGES)
+
+
+def explore(folder: Path, changes: Changes) -> Exploration:
+    deps = make_deps(folder, *SLUGS, changes=changes)
     walk = Exploration(deps, find_facts(deps, ()))
     walk.run()
     return walk
@@ -369,6 +373,18 @@ async def test_random_steps_of_the_graph_are_moves_of_the_machine(
         steps += len(places)
         for before, after in pairwise(places):
             assert ways.find(before, after) is not None, f"no move from {before} to {after}"
+
+
+@pytest.mark.parametrize("end", [[], [("attempt_completion", {"result": "done"})]])
+async def test_where_a_turn_ends_is_a_move_of_the_models(tmp_path: Path, end: list[Any]) -> None:
+    explored = explore(tmp_path, {"code": {"then": "ask"}})
+    walk = Walk(tmp_path, [end], explored.deps.catalog)
+    await walk.do("host", {"mode": "code"})
+    *_, before, after = await check_places(walk, explored)
+    nodes = Nodes(explored.deps, explored.seats.facts)
+    moves = Moves(explored.deps, explored.seats, nodes, is_exact=True).from_(before)
+    assert after in [move.to for move in moves if move.who == "model"]
+    assert (before.mode, after.mode) == ("code", "ask")
 
 
 def test_the_walk_sees_a_place_that_was_not_explored(explored: Exploration) -> None:

@@ -68,13 +68,15 @@ def _list_ends(mode: Mode) -> Iterator[tuple[str, str, str | None]]:
         yield f"enterFrom.{number}", entry.source, entry.when
     for number, slug in enumerate(mode.subtasks or ()):
         yield f"subtasks.{number}", slug, None
+    if mode.then is not None:
+        yield "then", mode.then, None
 
 
 def _find_problems(
     mode: Mode, slugs: Collection[str], facts: Mapping[str, Fact], has_tests: bool
 ) -> Iterator[str]:
     for place, slug, when in _list_ends(mode):
-        if slug != ANY and slug not in slugs:
+        if slug not in slugs and (slug != ANY or place == "then"):
             known = ", ".join(sorted(slugs))
             yield _say(mode, place, f"unknown mode {slug!r}; the modes are: {known}")
         for name in parse_condition(when).facts if when else ():
@@ -88,7 +90,7 @@ def _find_problems(
 
 def _narrow(before: Mode, mode: Mode) -> Mode:
     """The workspace's mode with the edges of the one that it replaces, or fewer of them."""
-    kept = dict[str, Any]()
+    kept: dict[str, Any] = {"then": before.then or mode.then}
     for key, name in (("switches", "switches"), ("enterFrom", "enter_from"), ("subtasks",) * 2):
         theirs, ours = getattr(before, name), getattr(mode, name)
         for number, edge in enumerate(ours or ()):
@@ -145,9 +147,16 @@ def drop_unreached(modes: Iterable[Mode], default: str, last: LastLoaded) -> lis
 
 
 def list_asking(catalog: Catalog, specs: Iterable[ToolSpec]) -> Iterator[str]:
-    """The edges that say ``ask: never`` and ask nevertheless, each with why."""
-    tools = tuple(specs)
+    """Each ``ask: never`` that asks a person, and ``then`` that no thread follows, with why."""
+    tools, table = tuple(specs), EdgeTable(catalog.values())
     for mode in catalog.values():
+        if mode.then is not None and mode.then in catalog:
+            why = find_growth(mode, catalog[mode.then], tools)
+            why = f"may have more rights: {why}" if why else ""
+            if not table.is_entered_freely(mode.slug, mode.then):
+                why = f"has an enterFrom that does not name {mode.slug!r} without a condition"
+            if why:
+                yield _say(mode, "then", f"{mode.then!r} {why}; a thread stays where its turn ends")
         for number, edge in enumerate(mode.switches or ()):
             targets = catalog if edge.to == ANY else [edge.to] if edge.to in catalog else []
             for target in targets if edge.ask == "never" else ():
