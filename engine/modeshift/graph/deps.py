@@ -34,6 +34,8 @@ class AgentDeps(BoundModes):
     """The name of the thread's workspace below ``WORKSPACES``; empty where there is one for all."""
     bound_answers: bool = False
     """Whether a decision must name the question it answers."""
+    max_switches: int = 10
+    """How often the mode is switched in a turn, where the model asks."""
     started_calls: StartedCalls = field(default_factory=StartedCalls)
     tests: ProjectTests | None = None
     """The owner's test command, and the files that it depends on."""

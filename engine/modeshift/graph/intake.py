@@ -104,6 +104,7 @@ class Opening:
             "plan": [],
             "switch": None,
             "refused": [],
+            "switched": state.get("switched", 0) if self._goes_on else 0,
             "subtask": subtask,
             "end_subtask": False,
             "compact": now.phase == Phase.RETURNING and bool(state.get("compact")),

@@ -241,6 +241,8 @@ class State(TypedDict, total=False):
     """The approved switch, or sub-task, that comes next."""
     refused: list[str]
     """Modes to which a person refused to switch, in this turn."""
+    switched: int
+    """How often the model's wish has changed the mode, in this turn."""
     written: list[str]
     """Files changed since the thread came to this mode; the next mode is told."""
     facts: Facts
@@ -286,6 +288,7 @@ class Update(TypedDict, total=False):
     mode_changes: Sequence[ModeChange] | Overwrite
     switch: Switch | None
     refused: list[str]
+    switched: int
     written: list[str]
     facts: Facts
     host_revision: Revision
@@ -310,6 +313,7 @@ class RoutingState(TypedDict):
     approvals: str
     remembered: list[Remembered]
     written: list[str]
+    switched: NotRequired[int]
     facts: NotRequired[Facts]
     plan: list[list[Planned]]
     switch: Switch | None

@@ -83,7 +83,7 @@ def apply_switch(deps: AgentDeps, state: State, switch: Switch, before: Configur
     decider: Literal["human", "nobody"] = "nobody" if how == "by edge" else "human"
     target, reason = switch["mode_slug"], switch["reason"]
     update = change_mode(state, before.mode, target, reason, decider, how)
-    update["switch"] = None
+    update |= {"switch": None, "switched": state.get("switched", 0) + 1}
     update["messages"] = [_build_result(deps, state, switch, before)]
     if switch["approvals"] is not None:
         update["approvals"] = switch["approvals"]

@@ -244,6 +244,14 @@ def _runs_unasked(seats: Seats, place: Place) -> str | None:
     return None
 
 
+def _switches_on(seats: Seats, place: Place) -> str | None:
+    """Where the turn has had its switches."""
+    target = next((slug for slug in seats.deps.catalog if slug != place.mode), None)
+    if target is None or not seats.may_switch_again(place, target):
+        return None
+    return f"after {seats.deps.max_switches} switches in a turn {target} can be asked for"
+
+
 def _is_over(place: Place) -> bool:
     return place.phase == Phase.IDLE
 
@@ -263,5 +271,6 @@ BUILT_IN = (
     ),
     Property("no tool is bound or runs that the mode or the limit lacks", of_seat=_has_more),
     Property("what needs a person's yes never runs without", of_seat=_runs_unasked),
+    Property("a turn has no more switches than the setting says", of_seat=_switches_on),
     Property("from everywhere the turn can end", must_reach=_is_over),
 )

@@ -114,6 +114,13 @@ class Seats:
             return Verdict("deny", problem)
         return find_verdict(self.deps, context, tool, args, values)
 
+    def may_switch_again(self, place: Place, target: str) -> bool:
+        """Whether the mode can be asked for, in a turn that has had as many switches as it may."""
+        context = replace(self._context(place), switched=self.deps.max_switches)
+        asked = (tool for tool in self._switching if not tool.spec.effect.starts_subtask)
+        true = dict.fromkeys(self.facts, True)
+        return any(not find_problem(self.deps, context, tool, [target], true) for tool in asked)
+
     def values(self, place: Place) -> Values:
         """The facts of a place, as conditions get them."""
         return {name: name in place.facts for name in self.facts}

@@ -7,8 +7,11 @@ import pytest
 from langgraph.types import Command
 
 from modeshift.graph.messages.repair import remove_marks
+from modeshift.modes.catalog import Catalog
+from modeshift.modes.edges import SwitchEdge
 from modeshift.testing.snapshots import Snapshot
 from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, run_script
+from tests.harness.modes import load_test_catalog
 from tests.harness.scripted import Call
 
 
@@ -264,3 +267,48 @@ async def test_a_suggestion_of_the_mode_that_it_is_in_is_an_answer(workspace: Pa
     for _ in await talk.waiting():
         await talk.decide({"type": "respond", "message": "y (switch to ask)"})
     assert (await talk.mode(), (await talk.values())["mode_changes"]) == ("ask", [])
+
+
+async def test_a_turn_has_so_many_switches_and_then_nobody_is_asked(workspace: Path) -> None:
+    there_and_back = [[switch_to("code")], [switch_to("ask")]] * 2
+    answer: Call = (
+        "ask_followup_question",
+        {"question": "?", "follow_up": [{"text": "Yes", "mode": "code"}]},
+    )
+    steps = (*there_and_back, [answer], [("new_task", {"mode_slug": "code", "message": "x"})])
+    talk = await run_script(workspace, *steps, max_switches=2)
+    await talk.decide(APPROVE)
+    await talk.decide(APPROVE)
+    (request,) = await talk.waiting()
+    assert request["name"] == "new_task", "a sub-task is no switch"
+    results = [result.text for result in (await talk.results()).values()]
+    for text in (results[2], results[4]):
+        assert "switched 2 times in this turn, which is the most; go on in Ask mode" in text
+    assert (len(results), await talk.mode()) == (5, "ask")
+    await talk.say("go on", mode="ask")
+    await talk.say("and by hand", mode="code")
+    assert (await talk.mode(), (await talk.values())["switched"]) == ("code", 0)
+
+
+async def test_a_loop_that_asks_nobody_ends(workspace: Path) -> None:
+    """Another turn has as many again."""
+    catalog, free = load_test_catalog(), (SwitchEdge(to="*", ask="never"),)
+    same = {"permissions": {}, "switches": free, "groups": catalog["code"].groups}
+    modes = [catalog[slug].model_copy(update=same) for slug in ("ask", "code")]
+    steps = [[switch_to(slug)] for slug in ("code", "ask") * 3]
+    talk = await run_script(
+        workspace, *steps, "done", steps[1], "done", catalog=Catalog(modes, "ask"), max_switches=5
+    )
+    changes = (await talk.values())["mode_changes"]
+    assert [change["how"] for change in changes] == ["by edge"] * 5
+    assert await talk.waiting() == []
+    await talk.say("go on")
+    assert len((await talk.values())["mode_changes"]) == 6
+
+
+async def test_the_last_question_is_answered_by_hand_whatever_the_number(workspace: Path) -> None:
+    talk = await run_script(workspace, [switch_to("code")], [switch_to("ask")], max_switches=1)
+    await talk.decide(edit("switch_mode", mode_slug="debug", reason="mine"))
+    assert await talk.mode() == "debug"
+    none = await run_script(workspace, [switch_to("code")], max_switches=0)
+    assert (await none.waiting(), await none.mode()) == ([], "ask")

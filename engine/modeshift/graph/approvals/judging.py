@@ -137,6 +137,8 @@ class CallContext:
     """Whether the call is the only one of its message."""
     refused: Collection[str] = ()
     """Modes to which a person refused to switch, in this turn."""
+    switched: int = 0
+    """How often the mode was switched in this turn."""
     remembered: Sequence[Remembered] = ()
     """The approvals that a person wants to be remembered."""
     task: str = ""
@@ -161,6 +163,7 @@ class CallContext:
             Approvals(state["approvals"]),
             is_only_call,
             refused,
+            state.get("switched", 0),
             state.get("remembered", ()),
             "" if subtask is None else subtask["message"],
             state.get("facts", {}),
@@ -308,8 +311,8 @@ def _find_switch_problem(
         return None
     if problem := deps.find_limit_problem(context.seat.limit, target):
         return problem
-    if target in context.refused:
-        return f"The user has refused a switch to {target!r} in this turn; go on without it."
+    if problem := _find_turn_problem(deps, context, tool, target):
+        return problem
     if problem := deps.models.problem(deps.catalog[target]):
         return f"No switch to {target!r} is possible: {problem}"
     seat, way = context.seat, get_way(tool.spec.effect)
@@ -318,6 +321,19 @@ def _find_switch_problem(
     if problem or context.is_by_hand:
         return problem
     return find_way_problem(deps, seat.mode.slug, target, way, values)
+
+
+def _find_turn_problem(
+    deps: AgentDeps, context: CallContext, tool: Tool, target: str
+) -> str | None:
+    """Why there is no such switch after what the turn has had; None if there may be one."""
+    if target in context.refused:
+        return f"The user has refused a switch to {target!r} in this turn; go on without it."
+    most, is_switch = deps.max_switches, not tool.spec.effect.starts_subtask
+    if context.switched < most or context.is_by_hand or not is_switch:
+        return None
+    often = f"The mode was switched {context.switched} times in this turn, which is the most"
+    return f"{often}; go on in {context.seat.mode.name} mode, or end your turn and say why."
 
 
 def _deny(call: ToolCall, reason: str) -> Judged:

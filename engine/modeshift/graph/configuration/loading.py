@@ -146,6 +146,7 @@ class AgentLoader:
             workspace=_name_workspace(self._settings),
             bound_answers=self._settings.bound_answers,
             subtask_depth=self._settings.subtask_depth,
+            max_switches=self._settings.max_switches,
             started_calls=self._started_calls,
             tests=loaded.tests,
         )

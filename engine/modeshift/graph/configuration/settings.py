@@ -181,6 +181,9 @@ class Settings(BaseSettings):
     subtask_depth: int = Field(
         1, ge=0, le=5, description="how deep sub-tasks may be nested; `0`: there are none"
     )
+    max_switches: int = Field(
+        10, ge=0, description="how often the mode is switched in a turn, where the model asks"
+    )
     stop_seconds: int = Field(
         30, ge=0, description="how long a step that goes on may take when the server is stopped"
     )
