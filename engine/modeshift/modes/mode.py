@@ -142,6 +142,8 @@ class ModeText(_Data):
     """The modes in which it may begin sub-tasks; None for any."""
     then: str | None = None
     """The mode that a thread goes to when a turn ends here; None for this one."""
+    default: bool = False
+    """Whether new threads start in it; of the clone's modes one may say so."""
     lines: Mapping[str, int] = Field(default_factory=dict, exclude=True)
     """In which line of the file an edge stands, by key and number: ``switches.0``."""
 

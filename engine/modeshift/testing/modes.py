@@ -30,13 +30,11 @@ def load_modes(
 
     ``text`` is the file's: the user's own, or, if it ``is_project``, a workspace's that is trusted.
     ``permissions`` is the text of a ``permissions.yaml``. A mode that cannot be used is left out,
-    and a notice says why. The default mode is ``ask`` or else the first. Raises
-    ``ConfigurationError`` where the ``default`` is no mode, and ``ModeFileError`` for permissions
-    that do not load.
+    and a notice says why. ``default`` is a mode instead of the one whose file says so, or ``ask``.
+    Raises ``ConfigurationError`` where there is no such mode, and ``ModeFileError`` for
+    permissions that do not load.
     """
     folder = folder or get_modes_folder()
-    built_in = sorted(file.stem for file in folder.glob("*.yaml"))
-    default = default or ("ask" if "ask" in built_in else built_in[0])
     with TemporaryDirectory() as temporary:
         root = Path(temporary).resolve()
         home, workspace = root / "home", root / "workspace"
@@ -58,5 +56,8 @@ def load_modes(
             default_mode=default,
         )
         loaded = Sources(settings, Workspace(workspace)).load()
-        notices = (notice.replace(f"{home}/", "") for notice in loaded.notices)
+        found = (
+            notice for notice in loaded.notices if not notice.startswith("DEFAULT_MODE is set")
+        )
+        notices = (notice.replace(f"{home}/", "") for notice in found)
         return LoadedModes(loaded.catalog, tuple(notices))

@@ -108,7 +108,9 @@ class Settings(BaseSettings):
         Approvals.MANUAL,
         description="`manual`, or `auto`: edits, and commands in the sandbox, run unasked",
     )
-    default_mode: str = Field("ask", description="the mode that a new thread starts in")
+    default_mode: str | None = Field(
+        None, description="the mode that a new thread starts in, instead of the one that says so"
+    )
     sandbox: Literal["auto", "off"] = Field(
         "auto", description="`auto`: commands run in bubblewrap where it works; `off`: never"
     )

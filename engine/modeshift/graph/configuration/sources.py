@@ -247,7 +247,7 @@ class Sources:
             last.notices.append("tools/__init__.py has changed: start this again to have its tools")
         tests = self._read_tests(last)
         modes = check_edges(modes, last, load_project().facts, has_tests=tests is not None)
-        default = self._choose_default([mode.slug for mode in modes], last.notices)
+        default = self._choose_default(modes, last.notices)
         modes = drop_unreached(modes, default, last)
         lost = list_lost_denials(last, settings, modes, self._specs)
         catalog = layer_modes(modes, default, (*user_rules, *self._protect_own_files()), lost)
@@ -289,14 +289,31 @@ class Sources:
             else []
         )
 
-    def _choose_default(self, slugs: list[str], notices: list[str]) -> str:
-        default = self._settings.default_mode
+    def _choose_default(self, modes: Sequence[Mode], notices: list[str]) -> str:
+        slugs, setting = [mode.slug for mode in modes], self._settings.default_mode
+        claims = [mode for mode in modes if mode.default and mode.level is Level.BUILT_IN]
+        if len(claims) > 1:
+            both = f"{claims[0].file} and {claims[1].file} both have 'default: true'"
+            raise ConfigurationError(f"{both}; leave it in one of them")
+        for mode in modes:
+            if mode.default and mode not in claims:
+                notices.append(f"{mode.file}: mode {mode.slug!r}: only the clone's set 'default'")
+        own = claims[0].slug if claims else "ask"
+        default = setting or own
         if default in slugs:
+            if setting is not None:
+                why = "DEFAULT_MODE is set, and new threads start in that mode, whatever modes/ say"
+                notices.append(f"{why}; write 'default: true' into its file instead")
             return default
-        problem = f"DEFAULT_MODE {default!r} is unknown; the modes are: {', '.join(slugs)}"
+        problem = (
+            f"DEFAULT_MODE {default!r} is unknown" if setting else "no mode is the default one"
+        )
+        problem += f"; the modes are: {', '.join(slugs)}"
+        if setting is None:
+            problem += "; write 'default: true' into the file of one"
         if self._last is None:
             raise ConfigurationError("; ".join([problem, *notices]))
-        fallback = "ask" if "ask" in slugs else slugs[0]
+        fallback = own if own in slugs else slugs[0]
         notices.append(f"{problem}; new threads start in {fallback!r}")
         return fallback
 

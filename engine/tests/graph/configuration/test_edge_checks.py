@@ -67,7 +67,7 @@ def test_a_mode_that_a_person_alone_enters_loads(place: UserFolders, clone: Path
 def test_it_stays_as_it_was_in_a_running_process(place: UserFolders, clone: Path) -> None:
     loader = load(place, clone)
     assert "code" in loader.deps().catalog
-    add(clone, "code", "enterFrom: []")
+    add(clone, "code", "enterFrom: [code]")
     deps = loader.deps()
     assert "code" in deps.catalog
     assert "it stays as it was" in deps.notices[0]

@@ -284,6 +284,40 @@ def test_the_default_mode_may_be_a_custom_one_and_must_be_there(place: UserFolde
     assert "new threads start in 'ask'" in deps.notices[0]
 
 
+def test_a_modes_own_file_says_that_new_threads_start_in_it(place: UserFolders) -> None:
+    folder = place.root / "clone/modes"
+    shutil.copytree(MODES.parent, folder.parent)
+    ask, code = folder / "ask.yaml", folder / "code.yaml"
+    code.write_text(code.read_text() + "\ndefault: true\n")
+    with pytest.raises(ConfigurationError) as refused:
+        place.loader(modes_folder=folder).deps()
+    both = "modes/ask.yaml and modes/code.yaml both have 'default: true'; leave it in one of them"
+    assert str(refused.value) == both
+    ask.write_text(ask.read_text().replace("default: true", ""))
+    place.project_modes.write_text(modes_file("theirs", rest="    default: true\n"))
+    loader = place.loader(modes_folder=folder, trust_workspace=True)
+    deps = loader.deps()
+    assert deps.catalog.default == "code"
+    assert deps.notices == (".kilocodemodes: mode 'theirs': only the clone's set 'default'",)
+    held = place.loader(modes_folder=folder, default_mode="debug").deps()
+    assert held.catalog.default == "debug"
+    assert held.notices[-1].startswith("DEFAULT_MODE is set, and new threads start in that mode")
+    ask.write_text(ask.read_text() + "\ndefault: true\n")
+    after = loader.deps()
+    assert after.catalog.default == "code", "a running server keeps what it had"
+    assert both in after.notices[0]
+
+
+def test_where_no_mode_is_the_default_one_nothing_starts(place: UserFolders) -> None:
+    folder = place.root / "own/modes"
+    folder.mkdir(parents=True)
+    (folder / "mine.yaml").write_text(OWN)
+    with pytest.raises(ConfigurationError, match="no mode is the default one; the modes are: mine"):
+        place.loader(modes_folder=folder).deps()
+    (folder / "mine.yaml").write_text(f"{OWN}default: true\n")
+    assert place.loader(modes_folder=folder).deps().catalog.default == "mine"
+
+
 WIDE = modes_file("ask", "theirs", groups="read, edit, command") + modes_file("x")[13:]
 
 
