@@ -55,7 +55,7 @@ def _make_tools(slugs: tuple[str, ...]) -> tuple[Tool, ...]:
         text: Text
         mode: Annotated[str, AfterValidator(known)] | None = None
 
-    def switch_mode(mode_slug: Slug, reason: Text) -> str:
+    def switch_mode(mode_slug: Slug, reason: str | None = None) -> str:
         """Ask for another mode; a person decides.
 
         Args:

@@ -7,6 +7,7 @@ from pydantic import Field
 from modeshift.tools import Tool, ToolDeps, list_folder, read_lines, search
 
 Depth = Annotated[int, Field(ge=1)]
+Limit = Annotated[int, Field(ge=1)]
 Context = Annotated[int, Field(ge=0, le=20)]
 
 
@@ -14,7 +15,7 @@ def read_tools(deps: ToolDeps) -> list[Tool]:
     """The tools of the group; their paths arrive resolved and judged."""
     workspace = deps.workspace
 
-    def read_file(path: str, offset: int | None = None, limit: int | None = None) -> str:
+    def read_file(path: str, offset: int | None = None, limit: Limit | None = None) -> str:
         """Read a text file; before each line are its number, from 1, and a tab.
 
         Args:

@@ -11,7 +11,7 @@ from modeshift.modes.catalog import Catalog
 from modeshift.modes.edges import SwitchEdge
 from modeshift.testing.snapshots import Snapshot
 from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, run_script
-from tests.harness.modes import load_test_catalog
+from tests.harness.modes import load_catalog
 from tests.harness.scripted import Call
 
 
@@ -292,7 +292,7 @@ async def test_a_turn_has_so_many_switches_and_then_nobody_is_asked(workspace: P
 
 async def test_a_loop_that_asks_nobody_ends(workspace: Path) -> None:
     """Another turn has as many again."""
-    catalog, free = load_test_catalog(), (SwitchEdge(to="*", ask="never"),)
+    catalog, free = load_catalog(), (SwitchEdge(to="*", ask="never"),)
     same = {"permissions": {}, "switches": free, "groups": catalog["code"].groups}
     modes = [catalog[slug].model_copy(update=same) for slug in ("ask", "code")]
     steps = [[switch_to(slug)] for slug in ("code", "ask") * 3]
