@@ -115,13 +115,12 @@ def _describe_mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterato
 
 def _list_ways(deps: AgentDeps, slug: str) -> Iterator[str]:
     """Where the model may ask to go from a mode, and begin sub-tasks: when, and who is asked."""
-    ways = list_ways_out(deps, slug)
-    for way in ways:
+    for way in (ways := list_ways_out(deps, slug)):
         where = "a sub-task in " if way["is_task"] else "to "
         where += "any mode" if way["to"] == [ANY] else ", ".join(way["to"])
         when = f" once `{way['when']}`" if way["when"] else ""
         yield f"  {where}{when}: {way['asks']} is asked"
-    if not any(not way["is_task"] for way in ways):
+    if all(way["is_task"] for way in ways):
         yield "  to no other mode: a person can choose one"
     if then := deps.catalog[slug].then:
         problem = find_then_problem(deps, slug)

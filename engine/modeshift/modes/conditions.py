@@ -8,7 +8,7 @@ from functools import lru_cache
 MAX_CONDITION = 200
 _TOKEN = re.compile(r" *([()]|[A-Za-z_][A-Za-z0-9_]*)")
 _WORDS = ("and", "or", "not")
-Tree = str | tuple["str | Tree", ...]
+_Tree = str | tuple["str | _Tree", ...]
 """A fact, or an operator with what it is applied to."""
 
 
@@ -18,14 +18,14 @@ class Condition:
 
     text: str
     facts: tuple[str, ...]
-    tree: Tree
+    tree: _Tree
 
     def holds(self, facts: Mapping[str, bool | None]) -> bool:
         """Whether it holds whatever those facts are that are None: they cannot be determined."""
         return _evaluate(self.tree, facts) is True
 
 
-def _evaluate(tree: Tree, facts: Mapping[str, bool | None]) -> bool | None:
+def _evaluate(tree: _Tree, facts: Mapping[str, bool | None]) -> bool | None:
     if isinstance(tree, str):
         return facts.get(tree)
     operator, *parts = tree
@@ -73,7 +73,7 @@ class _Parser:
         self.taken.append(word)
         return word
 
-    def _parse_list(self, operator: str) -> Tree:
+    def _parse_list(self, operator: str) -> _Tree:
         parse = self.parse_all if operator == "or" else self._parse_one
         parts = [parse()]
         while self.tokens[:1] == [operator]:
@@ -81,13 +81,13 @@ class _Parser:
             parts.append(parse())
         return parts[0] if len(parts) == 1 else (operator, *parts)
 
-    def parse_any(self) -> Tree:
+    def parse_any(self) -> _Tree:
         return self._parse_list("or")
 
-    def parse_all(self) -> Tree:
+    def parse_all(self) -> _Tree:
         return self._parse_list("and")
 
-    def _parse_one(self) -> Tree:
+    def _parse_one(self) -> _Tree:
         if not self.tokens:
             behind = f" behind {' '.join(self.taken)!r}" if self.taken else ""
             raise ValueError(f"a fact is missing{behind}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from modeshift.modes.conditions import Tree, join_conditions, parse_condition
+from modeshift.modes.conditions import join_conditions, parse_condition
 from modeshift.modes.edges import ANY, EntryEdge, SwitchEdge
 from modeshift.modes.mode import ModeText
 
@@ -40,11 +40,6 @@ class Edge:
     def facts(self) -> tuple[str, ...]:
         """The facts that decide whether it is open."""
         return parse_condition(self.when).facts if self.when else ()
-
-    @property
-    def tree(self) -> Tree | None:
-        """The condition as ``Condition`` has it; None for none."""
-        return parse_condition(self.when).tree if self.when else None
 
     def is_open(self, facts: Mapping[str, bool | None]) -> bool:
         """Whether the condition holds; a fact that cannot be determined is None."""

@@ -23,6 +23,7 @@ from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.checks import build_settings_check
 from modeshift.graph.mailbox import REVISION, SETTINGS, Mailbox
 from modeshift.graph.state import State
+from modeshift.modes.conditions import parse_condition
 from modeshift.modes.edge_table import Way
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.phases import Phase
@@ -62,7 +63,7 @@ async def show_chart(request: Request) -> Response:
             "edges": list(deps.chart.edges),
             "ways": [
                 {"source": source, "target": target, "way": way.value, **asdict(edge)}
-                | {"facts": edge.facts, "tree": edge.tree}
+                | {"facts": edge.facts, "tree": edge.when and parse_condition(edge.when).tree}
                 for way in (Way.ASK, Way.TASK)
                 for source, target, edge in deps.edges.list_edges(way)
             ],

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from typing_extensions import TypedDict
-
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import describe_facts, read_facts
 from modeshift.graph.state import Facts, Remembered, State, Switch
@@ -90,36 +88,18 @@ def is_free(
     return before == after and not any(asked & rule.rules.keys() for rule in rules)
 
 
-class WaysOut(TypedDict):
-    """Where the model may go from a mode, of those that take the same."""
-
-    to: list[str]
-    """Slugs; ``*`` alone for every other mode."""
-    is_task: bool
-    """Whether it is for a sub-task."""
-    when: str
-    """The condition; empty for none."""
-    asks: str
-    """``a person``, or ``nobody``."""
-
-
-def list_ways_out(deps: AgentDeps, slug: str) -> list[WaysOut]:
-    """Where the model may ask to go from a mode, or begin sub-tasks, when, and who is asked."""
+def list_ways_out(deps: AgentDeps, slug: str) -> list[dict[str, Any]]:
+    """Where the model may ask to go from a mode, with the condition, and whom it asks."""
     groups = dict[tuple[bool, str, str], list[str]]()
     effects = [deps.toolbox[name].spec.effect for name in deps.seat(slug).tools]
-    ways = [get_way(effect) for effect in effects if effect.switches_mode]
-    for way in ways:
+    for way in (get_way(effect) for effect in effects if effect.switches_mode):
         for target, edge in deps.edges.list_ways(slug, way):
             asks_nobody = way is Way.ASK and is_free(deps, slug, target, (), None)
             key = way is Way.TASK, edge.when, "nobody" if asks_nobody else "a person"
             groups.setdefault(key, []).append(target)
     return [
-        WaysOut(
-            to=[ANY] if len(to) >= len(deps.catalog) - (not is_task) else to,
-            is_task=is_task,
-            when=when,
-            asks=asks,
-        )
+        {"to": [ANY] if len(to) > len(deps.catalog) - 2 + is_task else to}
+        | {"is_task": is_task, "when": when, "asks": asks}
         for (is_task, when, asks), to in groups.items()
     ]
 

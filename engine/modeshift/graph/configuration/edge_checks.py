@@ -148,15 +148,12 @@ def drop_unreached(modes: Iterable[Mode], default: str, last: LastLoaded) -> lis
 
 def list_asking(catalog: Catalog, specs: Iterable[ToolSpec]) -> Iterator[str]:
     """Each ``ask: never`` that asks a person, and ``then`` that no thread follows, with why."""
-    tools, table = tuple(specs), EdgeTable(catalog.values())
+    tools = tuple(specs)
     for mode in catalog.values():
-        if mode.then is not None and mode.then in catalog:
-            why = find_growth(mode, catalog[mode.then], tools)
-            why = f"may have more rights: {why}" if why else ""
-            if not table.is_entered_freely(mode.slug, mode.then):
-                why = f"has an enterFrom that does not name {mode.slug!r} without a condition"
-            if why:
-                yield _say(mode, "then", f"{mode.then!r} {why}; a thread stays where its turn ends")
+        then = catalog.get(mode.then or "", mode)
+        if growth := find_growth(mode, then, tools):
+            why = f"{then.slug!r} may have more rights: {growth}; a thread stays where it is"
+            yield _say(mode, "then", why)
         for number, edge in enumerate(mode.switches or ()):
             targets = catalog if edge.to == ANY else [edge.to] if edge.to in catalog else []
             for target in targets if edge.ask == "never" else ():

@@ -295,22 +295,18 @@ class Sources:
         if len(claims) > 1:
             both = f"{claims[0].file} and {claims[1].file} both have 'default: true'"
             raise ConfigurationError(f"{both}; leave it in one of them")
-        for mode in modes:
-            if mode.default and mode not in claims:
-                notices.append(f"{mode.file}: mode {mode.slug!r}: only the clone's set 'default'")
+        for mode in (mode for mode in modes if mode.default and mode not in claims):
+            notices.append(f"{mode.file}: mode {mode.slug!r}: only the clone's set 'default'")
         own = claims[0].slug if claims else "ask"
-        default = setting or own
-        if default in slugs:
-            if setting is not None:
-                why = "DEFAULT_MODE is set, and new threads start in that mode, whatever modes/ say"
-                notices.append(f"{why}; write 'default: true' into its file instead")
-            return default
-        problem = (
-            f"DEFAULT_MODE {default!r} is unknown" if setting else "no mode is the default one"
-        )
-        problem += f"; the modes are: {', '.join(slugs)}"
+        default, known = setting or own, f"the modes are: {', '.join(slugs)}"
+        problem = f"DEFAULT_MODE {default!r} is unknown; {known}"
         if setting is None:
-            problem += "; write 'default: true' into the file of one"
+            problem = f"no mode is the default one; {known}; write 'default: true' into a file"
+        elif default in slugs:
+            why = "DEFAULT_MODE is set, and new threads start in that mode, whatever modes/ say"
+            notices.append(f"{why}; write 'default: true' into its file instead")
+        if default in slugs:
+            return default
         if self._last is None:
             raise ConfigurationError("; ".join([problem, *notices]))
         fallback = own if own in slugs else slugs[0]

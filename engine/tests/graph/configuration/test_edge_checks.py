@@ -45,6 +45,8 @@ def test_what_does_not_load_is_named(place: UserFolders, clone: Path, snapshot: 
         "switches: [ask, ask]",
         "switches: [{to: ask, ask: always}]",
         "enterFrom: [code]",
+        "then: kode",
+        "then: '*'",
     ):
         file.write_text(before)
         number = add(clone, "code", line)
