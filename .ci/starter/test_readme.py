@@ -21,6 +21,7 @@ from repository import ROOT
 from screenshots import are_old
 from tests.harness.modes import load_catalog
 from tests.harness.place import UserFolders, in_sandbox
+from tests.harness.root import ENGINE
 
 TEXT = "\n".join(PAGES.values())
 MAX_WORDS = {"README.md": 1620, "docs": 17200}
@@ -166,3 +167,9 @@ def test_the_lock_names_no_index() -> None:
     assert not re.search(r"^--", lock, re.M)
     pins = re.findall(r"^[a-z0-9][^\s=]*==", lock, re.M)
     assert len(pins) == len(re.findall(r"^[a-z0-9]", lock, re.M))
+
+
+@pytest.mark.parametrize("folder", ["graph", "tools"])
+def test_the_engine_is_tested_with_the_graph_and_tools_of_the_starter(folder: str) -> None:
+    for file in (ROOT / folder).glob("*.py"):
+        assert file.read_text() == (ENGINE / "template" / folder / file.name).read_text()

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
-
 import modeshift
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from modeshift import Agent, AgentDeps, AgentGraph
+
 from graph import nodes
 from graph.chart import CHART
 from graph.state import State
-from modeshift import Agent, AgentDeps, AgentGraph
 from tools import TOOLS
 
 

@@ -5,7 +5,6 @@ when a person has answered, so ``review`` does nothing before it asks.
 """
 
 from langgraph.types import Command
-
 from modeshift import Event, Step, Update
 
 

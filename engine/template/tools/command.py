@@ -2,8 +2,6 @@
 
 from typing import Annotated
 
-from pydantic import Field
-
 from modeshift.tools import (
     MAX_SECONDS,
     Tool,
@@ -12,6 +10,7 @@ from modeshift.tools import (
     read_command,
     run_command,
 )
+from pydantic import Field
 
 DEFAULT_SECONDS = 120
 

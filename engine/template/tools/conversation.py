@@ -3,9 +3,8 @@
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
-
 from modeshift.tools import Tool, ToolDeps, UnknownModeError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 
 def _has_words(text: str) -> str:

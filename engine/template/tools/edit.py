@@ -2,9 +2,8 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from modeshift.tools import Edited, Replacement, Tool, ToolDeps, replace_text, write_text
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class _Edit(BaseModel):

@@ -2,9 +2,8 @@
 
 from typing import Annotated
 
-from pydantic import Field
-
 from modeshift.tools import Tool, ToolDeps, list_folder, read_lines, search
+from pydantic import Field
 
 Depth = Annotated[int, Field(ge=1)]
 Limit = Annotated[int, Field(ge=1)]
