@@ -2,7 +2,7 @@
 # pyproject.toml and requirements.lock first, and is quick when neither has changed.
 # PYTHON=/path/to/python3.13 make ... chooses one for a .venv that is not there yet.
 .DEFAULT_GOAL := help
-.PHONY: help dev serve chat acp doctor modes prove trust usage clean-data diagram test record snapshots renew check add lock format clean venv venv-test venv-check
+.PHONY: help dev serve chat acp doctor modes prove trust usage clean-data diagram test record snapshots renew check add remove start upgrade lock format clean venv venv-test venv-check
 MAKEFLAGS += --no-print-directory
 # Without .pyc files every process that the tests start would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -10,6 +10,8 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 MODESHIFT := $(BIN)/python -m modeshift
 PYTEST := $(BIN)/pytest --numprocesses 3 --dist worksteal
+# By another name: make -n would run lines that have $(MAKE).
+AGAIN = $(MAKE)
 AEGRA = sh "$$($(BIN)/python -c 'import modeshift; print(modeshift.__path__[0])')/aegra/set_up.sh"
 
 # An option that a variable turns on, unless it is 0; one that takes the variable's value.
@@ -77,8 +79,16 @@ add: venv ## have another part of the engine: a provider, editor, mcp, ...; EXTR
 	@$(MODESHIFT) add $(call option,extra,EXTRA)
 	@sh .ci/venv
 
-remove: venv # remove a mode and what is derived of it, and name what else speaks of it; MODE=slug
+start: venv # begin another clone, on the engine's wheel; TO=../shop FROM=support NAME=shop
+	@$(MODESHIFT) start $(call option,to,TO) $(call option,source,FROM) $(call option,name,NAME)
+
+remove: venv-test # remove a mode and what is derived of it, and name what else speaks of it; MODE=slug
 	@$(MODESHIFT) remove $(call option,mode,MODE)
+	@$(AGAIN) renew
+
+upgrade: venv # merge a later version, and keep gone what you removed; FROM=url-or-path, upstream unless given
+	@sh .ci/upgrade $(FROM)
+	@sh .ci/venv
 
 format: venv-check # mend layout and imports
 	$(BIN)/ruff check --fix .

@@ -59,6 +59,14 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         "serve the agent in several processes, with Aegra on Postgres",
         {"port=N": "the port to listen on, 2024 unless given", "workers=N": "how many; 1"},
     ),
+    "start": (
+        "begin another clone: from this one, or from an example, on the engine's wheel",
+        {
+            "to=FOLDER": "where; an empty folder, or a new one",
+            "source=NAME": "an example of examples/; this clone unless given",
+            "name=NAME": "the new project's name; the folder's unless given",
+        },
+    ),
     "trust": (
         "show the modes, rules and MCP servers that a workspace brings, and trust them",
         {"show": "show the files in full, and trust nothing", "revoke": "stop trusting them"},
