@@ -285,6 +285,17 @@ async def test_a_trusted_workspaces_modes_come_and_go(place: UserFolders) -> Non
         assert talk.shown == ("ask", "manual")
 
 
+async def test_the_mode_that_follows_a_turn_is_shown(place: UserFolders) -> None:
+    first = modes_file("first", rest="    then: second\n")
+    place.global_modes.write_text(first + modes_file("second").partition("\n")[2])
+    async with editing(place.root) as editor:
+        talk = await editor.talk(place.workspace, "first")
+        assert await talk.say("hello") == "end_turn"
+        assert talk.shown == ("second", "manual")
+        await talk.say("/first hello")
+        assert talk.shown == ("second", "manual")
+
+
 async def test_a_copy_goes_on_by_itself(code: Talk, editor: Editor, workspace: Path) -> None:
     """With the messages, what was chosen, and the question that waits."""
     await code.say("hello")

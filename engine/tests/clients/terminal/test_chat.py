@@ -14,6 +14,7 @@ from modeshift.terminal.screen import Screen
 from modeshift.testing.snapshots import Snapshot
 from tests.clients.terminal.terminal import CTRL_C, ENTER, Terminal, chatting
 from tests.harness.conversation import SECONDS
+from tests.harness.place import modes_file
 from tests.harness.root import TEMPLATE
 from tests.harness.server import Server, lose_checkpoint
 from tests.tools.mcp.servers import serving_toy
@@ -202,6 +203,16 @@ customModes:
     groups: [read, edit]
     enterFrom: [{from: architect, when: plan_written}]
 """
+
+
+def test_the_mode_that_follows_a_turn_is_shown(tmp_path: Path) -> None:
+    clone, first = Server(tmp_path), modes_file("first", rest="    then: second\n")
+    text = first + modes_file("second").partition("\n")[2]
+    (clone.home / "custom_modes.yaml").write_text(text)
+    with chatting(clone) as terminal:
+        terminal.until(ASK)
+        terminal.play("/first", "\n\nfirst>", "hello", "\n\nsecond>")
+        terminal.leave()
 
 
 def test_a_mode_that_a_plan_opens_to_the_model_and_a_person_at_any_time(tmp_path: Path) -> None:
