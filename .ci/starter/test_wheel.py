@@ -33,8 +33,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def plain(folder: Path) -> dict[str, str]:
-    """A user's environment, with data of its own."""
-    variables = environment(folder, MODEL="offline")
+    """A user's environment, with data of its own; what is installed is what ``make check`` had."""
+    variables = environment(folder, MODEL="offline", UV_OFFLINE="1")
     return {name: value for name, value in variables.items() if name not in NOT_THEIRS}
 
 
