@@ -7,7 +7,14 @@ from pathlib import Path
 from modeshift.modes.errors import ConfigurationError
 from modeshift.project import find_root
 
-MAY_NAME_IT = ("modes/*.yaml", "prompts/*.md", "tests/*.py", "graph/*.py", ".env")
+MAY_NAME_IT = {
+    "modes/*.yaml": r"\b{slug}\b",
+    "prompts/*.md": r"\b{name} mode\b|\b[Tt]o {name}\b|`{slug}`",
+    "tests/*.py": r"[\"']{slug}[\"']",
+    "graph/*.py": r"[\"']{slug}[\"']",
+    ".env": r"={slug}\b",
+}
+"""How the files of a clone speak of a mode."""
 
 
 def main(mode: str | None = None) -> Iterator[str]:
@@ -21,13 +28,17 @@ def main(mode: str | None = None) -> Iterator[str]:
         raise ConfigurationError(f"MODE={mode!r} has no file; there are: {', '.join(slugs)}")
     if len(slugs) == 1:
         raise ConfigurationError(f"{mode} is the only mode: add another one first")
-    for name in (f"modes/{mode}.yaml", f"prompts/{mode}.md", f"tests/snapshots/modes/{mode}.md"):
-        if (root / name).exists():
-            (root / name).unlink()
-            yield f"{name}: removed"
-    named = re.compile(rf"\b{re.escape(mode)}\b", re.IGNORECASE)
-    for file in (file for pattern in MAY_NAME_IT for file in sorted(root.glob(pattern))):
-        yield from _list_lines(file, file.relative_to(root).as_posix(), named)
+    file = root / f"modes/{mode}.yaml"
+    found = re.search(r"(?m)^name: *['\"]?(.*?)['\"]? *$", file.read_text(encoding="utf-8"))
+    name = found[1] if found else mode
+    for removed in (file, root / f"prompts/{mode}.md", root / f"tests/snapshots/modes/{mode}.md"):
+        if removed.exists():
+            removed.unlink()
+            yield f"{removed.relative_to(root)}: removed"
+    for pattern, words in MAY_NAME_IT.items():
+        named = re.compile(words.format(slug=re.escape(mode), name=re.escape(name)))
+        for other in sorted(root.glob(pattern)):
+            yield from _list_lines(other, other.relative_to(root).as_posix(), named)
 
 
 def _list_lines(file: Path, name: str, named: re.Pattern[str]) -> Iterator[str]:

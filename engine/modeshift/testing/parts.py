@@ -36,7 +36,9 @@ def _groups(mode: Mode) -> str:
 
 def diagram(catalog: Catalog) -> str:
     """The state machine, as a Mermaid code block."""
-    return f"```mermaid\n{Machine(catalog, [], load_project().chart).chart.mermaid()}\n```"
+    project = load_project()
+    machine = Machine(catalog, [], project.chart, facts=project.facts)
+    return f"```mermaid\n{machine.chart.mermaid()}\n```"
 
 
 def approvals_table(catalog: Catalog) -> str:
