@@ -1,7 +1,8 @@
 """The figures in docs/architecture.md are those of the code; how levels and circles are counted."""
 
-from benchmarks.stats import PAGE, find_groups, find_levels, measure, with_figures
 from repository import ROOT
+
+from benchmarks.stats import PAGE, find_groups, find_levels, measure, with_figures
 
 TOLERANCE = 0.03
 """So that not every commit has to write them."""

@@ -13,6 +13,7 @@ import httpx
 import pytest
 from langgraph_sdk import get_client
 from repository import ROOT
+
 from tests.harness.clone import git
 from tests.harness.conversation import APPROVE, SECONDS
 from tests.harness.place import environment
@@ -29,6 +30,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel") / "shop"
     said = run_well("make", "start", f"TO={folder}", cwd=ROOT, env=plain(folder.parent))
     assert f"{folder}: shop, on modeshift-" in said
+    make(folder, "venv")
     return folder
 
 

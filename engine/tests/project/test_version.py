@@ -12,7 +12,7 @@ from tests.harness import prefork
 from tests.harness.clone import change, copy_template
 from tests.harness.place import environment
 from tests.harness.programs import run
-from tests.harness.root import TEMPLATE
+from tests.harness.root import ENGINE, TEMPLATE
 
 RANGE = ">=0.2,<0.3"
 
@@ -82,3 +82,14 @@ def test_every_way_to_start_says_so(tmp_path: Path) -> None:
     served_by = run(sys.executable, "-c", "import graph.agent", cwd=tmp_path, env=variables)
     assert served_by.returncode == 1
     assert sentence in served_by.stderr.splitlines()[-1]
+
+
+def test_a_copy_of_an_older_engine_is_refused(tmp_path: Path) -> None:
+    """As pip makes one of the folder ``engine``."""
+    module = tmp_path / "engine/modeshift/project.py"
+    module.parent.mkdir(parents=True)
+    module.write_bytes((ENGINE / "modeshift/project.py").read_bytes())
+    check_engine(tmp_path)
+    module.write_text("# later\n")
+    with pytest.raises(ConfigurationError, match=r"is not that of .*engine: run pip install -e \."):
+        check_engine(tmp_path)
