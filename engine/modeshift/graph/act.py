@@ -387,10 +387,10 @@ async def move_on(
         in_subtask=bool(task.get("subtask")),
         is_done=is_done,
     )
-    now = Configuration(task["mode"], Phase.ACTING)
-    now = deps.machine.send_all(now, choose(Phase.ACTING, seen))
-    update = {**update, "phase": now.phase, "plan": task["plan"]}
-    update = {**update, **end_turn(deps, cast("State", {**task, **update}), now)}
+    now = deps.machine.send_all(Configuration(task["mode"], "acting"), choose(Phase.ACTING, seen))
+    after_call = cast("State", {**task, **update})
+    ended = end_turn(deps, after_call, now) if now.phase == Phase.IDLE else Update()
+    update = {**update, **ended, "phase": now.phase, "plan": task["plan"]}
     after: ActTask = {
         **task,
         "phase": now.phase,

@@ -346,8 +346,10 @@ class Step(OwnNode):
             edge = f"from {self._now.phase!r} by {event!s}"
             raise self._refuse(f"takes an edge that is not in graph/chart.py: {edge}")
         moved: Update = {**self._update, **update, "phase": now.phase}
-        ended = end_turn(self._deps, cast("State", {**self._given, **moved}), now)
-        if ended and self._now.phase != Phase.COMPACTING:  # there the model has said nothing
+        has_then = now.phase == Phase.IDLE and self._deps.catalog[now.mode].then is not None
+        if not has_then or self._now.phase == Phase.COMPACTING:  # where no model has spoken
+            return self._finish(moved)
+        if ended := end_turn(self._deps, cast("State", {**self._given, **moved}), now):
             changes = [*self._changes, *cast("list[ModeChange]", ended["mode_changes"])]
             moved = {**moved, **ended, "mode_changes": changes}
         return self._finish(moved)

@@ -14,7 +14,6 @@ from modeshift.graph.approvals.ways import (
     describe_condition,
     find_answer_problem,
     find_way_problem,
-    get_way,
     is_free,
     list_suggestions,
     read_values,
@@ -189,6 +188,11 @@ async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged
     if tool.spec.served is not None:
         digests.append(tool.spec.served.digest)
     return Judged(call, ruling, tool, args, "".join([context.seat.environment, *digests]))
+
+
+def get_way(effect: Effect) -> Way:
+    """By which way such a call leads to a mode."""
+    return Way.TASK if effect.starts_subtask else Way.ASK
 
 
 async def judge_all(

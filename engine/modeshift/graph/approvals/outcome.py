@@ -9,7 +9,7 @@ from langchain_core.messages import ToolCall, ToolMessage
 from modeshift.graph.approvals.contents import digest_contents, remember
 from modeshift.graph.approvals.decisions import Approve, Decision, Edit, Respond
 from modeshift.graph.approvals.judging import Judged, Question, judge
-from modeshift.graph.approvals.requests import MAX_REASON, read_reason
+from modeshift.graph.approvals.requests import MAX_REASON, NO_REASON
 from modeshift.graph.approvals.ways import list_suggestions
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.facts import follow
@@ -166,9 +166,10 @@ class Outcome:
                 for todo in target.get("todos") or ()
             ]
             task = NewTask(message=target["message"], todos=todos)
+        why = task["message"] if task else (target.get("reason") or "").strip() or NO_REASON
         switch = Switch(
             mode_slug=target["mode_slug"],
-            reason=to_one_line(task["message"], MAX_REASON) if task else read_reason(target),
+            reason=to_one_line(why, MAX_REASON),
             task=task,
             call=judged.call,
             reply=reply,

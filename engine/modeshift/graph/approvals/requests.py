@@ -81,7 +81,8 @@ def build_own_request(name: str, text: str, args: Mapping[str, Any], unique: str
 def _action_request(deps: AgentDeps, context: CallContext, judged: Judged) -> ActionRequest:
     args = judged.call["args"]  # as they are, which is how it runs
     if judged.effect.switches_mode and not judged.effect.starts_subtask:
-        args = {**args, "reason": read_reason(args)}
+        why = (args.get("reason") or "").strip() or NO_REASON
+        args = {**args, "reason": to_one_line(why, MAX_REASON)}
     request = ActionRequest(
         name=judged.call["name"],
         args=args,
@@ -93,11 +94,6 @@ def _action_request(deps: AgentDeps, context: CallContext, judged: Judged) -> Ac
     if judged.verdict.condition:
         request["condition"] = judged.verdict.condition
     return request
-
-
-def read_reason(args: Mapping[str, Any]) -> str:
-    """Why the model wants a switch, on one line."""
-    return to_one_line(args.get("reason") or "", MAX_REASON) or NO_REASON
 
 
 def _describe(

@@ -4,13 +4,13 @@ from modeshift.graph.deps import AgentDeps
 from modeshift.graph.routing import change_mode
 from modeshift.graph.state import State, Update
 from modeshift.modes.machine import Configuration
-from modeshift.modes.phases import Event, Phase
+from modeshift.modes.phases import Event
 
 
 def end_turn(deps: AgentDeps, state: State, now: Configuration) -> Update:
-    """The change of mode where a turn ends; empty for none. ``now`` is where its last event led."""
+    """The change of mode where a turn has ended, in ``now``; empty for none."""
     target = deps.catalog[now.mode].then
-    if now.phase != Phase.IDLE or state.get("subtask") or target not in deps.catalog:
+    if state.get("subtask") or target not in deps.catalog:
         return {}
     assert target is not None
     limit = deps.seat(now.mode, state.get("limit")).limit

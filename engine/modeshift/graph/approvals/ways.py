@@ -8,7 +8,7 @@ from modeshift.graph.facts import describe_facts, read_facts
 from modeshift.graph.state import Facts, Remembered, State, Switch
 from modeshift.modes.edge_table import Edge, Way
 from modeshift.modes.edges import ANY
-from modeshift.modes.effects import Effect, ToolSpec
+from modeshift.modes.effects import ToolSpec
 from modeshift.modes.mode import Mode
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.policy import Approvals, verdict
@@ -92,7 +92,8 @@ def list_ways_out(deps: AgentDeps, slug: str) -> list[dict[str, Any]]:
     """Where the model may ask to go from a mode, with the condition, and whom it asks."""
     groups = dict[tuple[bool, str, str], list[str]]()
     effects = [deps.toolbox[name].spec.effect for name in deps.seat(slug).tools]
-    for way in (get_way(effect) for effect in effects if effect.switches_mode):
+    asking = [effect.starts_subtask for effect in effects if effect.switches_mode]
+    for way in (Way.TASK if is_task else Way.ASK for is_task in asking):
         for target, edge in deps.edges.list_ways(slug, way):
             asks_nobody = way is Way.ASK and is_free(deps, slug, target, (), None)
             key = way is Way.TASK, edge.when, "nobody" if asks_nobody else "a person"
@@ -102,11 +103,6 @@ def list_ways_out(deps: AgentDeps, slug: str) -> list[dict[str, Any]]:
         | {"is_task": is_task, "when": when, "asks": asks}
         for (is_task, when, asks), to in groups.items()
     ]
-
-
-def get_way(effect: Effect) -> Way:
-    """By which way such a call leads to a mode."""
-    return Way.TASK if effect.starts_subtask else Way.ASK
 
 
 async def read_switch_facts(deps: AgentDeps, state: State, switch: Switch) -> Values:
