@@ -1,7 +1,7 @@
-"""``make stats``: how large the project is, and how its modules import each other.
+"""``make stats``: how large the engine is, and how its modules import each other.
 
 IN=folder     another checkout of it
-WRITE=1       write the last column of the table in docs/architecture.md, too
+WRITE=1       write the last column of the table in docs/figures.md, too
 """
 
 import ast
@@ -10,22 +10,23 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-ENGINE, CLONE = "engine/modeshift", ("graph", "tools")
-PAGE = "docs/architecture.md"
+ENGINE, CLONE = "modeshift", ("template/graph", "template/tools")
+PAGE = "docs/figures.md"
 Imports = Mapping[str, frozenset[str]]
 """The modules that each module imports, of the project's own."""
 
 
 def measure(root: Path) -> Iterator[tuple[str, int]]:
-    """The figures that take no run, with what they count."""
-    engine = {name_of(file, root / "engine"): file for file in find_files(root / ENGINE)}
+    """The figures that take no run, with what they count, of the engine in the folder ``root``."""
+    engine = {name_of(file, root): file for file in find_files(root / ENGINE)}
     clone = {name_of(file, root): file for top in CLONE for file in find_files(root / top)}
     of_engine, of_clone = (sum(map(count_lines, each.values())) for each in (engine, clone))
     names = {name for file in clone.values() for name in find_names(file, "modeshift")}
-    back = [name for file in engine.values() for top in CLONE for name in find_names(file, top)]
+    tops = [Path(top).name for top in CLONE]
+    back = [name for file in engine.values() for top in tops for name in find_names(file, top)]
     imports = {name: find_imports(file, frozenset(engine)) for name, file in engine.items()}
     yield "lines of product code", of_engine + of_clone
-    yield "- of the clone: `graph/*.py`, `tools/*.py`", of_clone
+    yield "- of the clone: `graph/*.py` and `tools/*.py` of `template/`", of_clone
     yield "- of the engine", of_engine
     yield "names that the clone imports of the engine", len(names)
     yield "- from so many of its modules", len({module for module, _ in names})
@@ -36,8 +37,7 @@ def measure(root: Path) -> Iterator[tuple[str, int]]:
         "circles of imports",
         len({group for group in find_groups(imports).values() if len(group) > 1}),
     )
-    yield "words of README.md", len((root / "README.md").read_text(encoding="utf-8").split())
-    yield "lines of tests", sum(map(count_lines, (root / "engine/tests").rglob("*.py")))
+    yield "lines of tests", sum(map(count_lines, (root / "tests").rglob("*.py")))
 
 
 def find_files(folder: Path) -> list[Path]:
@@ -120,7 +120,7 @@ def with_figures(page: str, figures: Mapping[str, int]) -> str:
 
 def main() -> None:
     """Print the figures."""
-    root = Path(os.environ.get("IN", "..")).absolute()
+    root = Path(os.environ.get("IN", ".")).absolute()
     figures = dict(measure(root))
     for what, figure in figures.items():
         print(f"{what:<60} {figure:>7,}")
