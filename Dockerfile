@@ -1,4 +1,4 @@
-# The agent for a team, docs/deploy.md. No root at run time; commands run in bubblewrap's sandbox.
+# The agent for a team, docs/run/deploy.md. No root at run time; commands run in bubblewrap's sandbox.
 FROM python:3.12-slim-bookworm
 
 RUN apt-get update \

@@ -1,7 +1,7 @@
 """Whole conversations in each mode, played as they were recorded: what the agent did.
 
 The steps are what the scripted provider says when `make record` records it. Each test names the
-modes that it needs, so that another mode changes no recording; see docs/cassettes.md.
+modes that it needs, so that another mode changes no recording; see docs/own/cassettes.md.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What each recipe of docs/loop.md does; runs in a clone that has followed it."""
+"""What each recipe of docs/own/loop.md does; runs in a clone that has followed it."""
 
 import asyncio
 import sys

@@ -19,7 +19,7 @@ from tests.local.templates import read_template
 __all__ = ["start_llama"]
 pytestmark = pytest.mark.local
 MOST = 2_400
-PAGE = (ROOT / "docs/prompts.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/own/prompts.md").read_text(encoding="utf-8")
 TEMPLATE = "Qwen-Qwen2.5-7B-Instruct"
 NEAR = 25
 """What is told of the machine has another length elsewhere."""
@@ -66,4 +66,4 @@ async def test_the_first_request_is_small(
         for mode, row in rows.items()
         if any(abs(now - then) > NEAR for now, then in zip(row, page[mode], strict=True))
     ]
-    assert not far, f"docs/prompts.md says {page}"
+    assert not far, f"docs/own/prompts.md says {page}"

@@ -1,4 +1,4 @@
-"""The recipes of docs/loop.md, followed word for word in a copy of the project."""
+"""The recipes of docs/own/loop.md, followed word for word in a copy of the project."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.harness.server import Server, Thread
 
 BLOCKS: list[tuple[str, str, str, str]] = re.findall(
     r"<!-- loop-recipe (\w+) (\S+) -->\n```(\w+)\n(.*?)```\n<!-- /loop-recipe -->",
-    (ROOT / "docs/loop.md").read_text(encoding="utf-8"),
+    (ROOT / "docs/own/loop.md").read_text(encoding="utf-8"),
     re.DOTALL,
 )
 CHECKS = [

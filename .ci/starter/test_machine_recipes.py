@@ -1,4 +1,4 @@
-"""The examples of docs/machine.md, followed word for word in a copy of the project."""
+"""The examples of docs/own/machine.md, followed word for word in a copy of the project."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.harness.programs import run_in_clone
 
 BLOCKS: list[tuple[str, str, str, str]] = re.findall(
     r"<!-- machine (\w+) (\S+) -->\n```(\w+)\n(.*?)```\n<!-- /machine -->",
-    (ROOT / "docs/machine.md").read_text(encoding="utf-8"),
+    (ROOT / "docs/own/machine.md").read_text(encoding="utf-8"),
     re.DOTALL,
 )
 

@@ -58,9 +58,9 @@ def test_weather() -> None:
 
 @pytest.mark.slow
 def test_a_tool_and_its_recorded_test_follow_the_docs(tmp_path: Path) -> None:
-    """docs/tools.md and docs/cassettes.md, in a clone that has a cassette of plain vcrpy, too."""
+    """The pages on tools and cassettes, in a clone that has a cassette of plain vcrpy, too."""
     copy_project(tmp_path, wanted=lambda name: "cassettes/" not in name)
-    follow(read_recipe("docs/tools.md") + read_recipe("docs/cassettes.md"), tmp_path)
+    follow(read_recipe("docs/own/tools.md") + read_recipe("docs/own/cassettes.md"), tmp_path)
     run_in_clone(tmp_path, "tests.harness.record", folder="engine", T="words", SCRIPTED="1")
     (cassette,) = (tmp_path / "cassettes").rglob("*.yaml")
     assert cassette.name == "test_words_are_counted.yaml"

@@ -21,7 +21,7 @@ Follow = Callable[[Path], object]
 FOLLOW: dict[str, Follow] = {
     "research": lambda clone: follow_tool(read_recipe("README.md"), clone),
     "tools": lambda clone: follow_tool(
-        read_recipe("docs/tools.md") + read_recipe("docs/cassettes.md"), clone
+        read_recipe("docs/own/tools.md") + read_recipe("docs/own/cassettes.md"), clone
     ),
     **{name: partial(follow_loop, name) for name in ("check", "ticket", "sign_off")},
     **{name: partial(follow_machine, name) for name in ("plan", "prove", "fact")},

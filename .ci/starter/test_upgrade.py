@@ -1,4 +1,4 @@
-"""A clone with changes of its own and the recipes of docs/loop.md merges a later engine."""
+"""A clone with changes of its own and the recipes of docs/own/loop.md merges a later engine."""
 
 import re
 import tomllib

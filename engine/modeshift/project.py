@@ -115,7 +115,7 @@ def check_engine(root: Path) -> None:
     if not fits.contains(installed, prereleases=True):
         raise ConfigurationError(
             f"this clone needs {ENGINE}{fits}, says {file}, and {installed} is "
-            "installed: install one that fits, or upgrade the clone (docs/upgrading.md)"
+            "installed: install one that fits, or upgrade the clone (docs/own/upgrading.md)"
         )
 
 

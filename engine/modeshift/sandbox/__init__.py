@@ -1,6 +1,6 @@
 """Running a command so that it sees the machine and changes nothing but the workspace.
 
-Guarantees, by the kernel, what docs/safety.md says of commands.
+Guarantees, by the kernel, what docs/run/safety.md says of commands.
 
 Found by its name in ``modeshift.tools.processes.sandboxes``; nothing imports it.
 

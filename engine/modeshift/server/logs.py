@@ -7,8 +7,8 @@ from typing import Any
 
 from starlette.requests import ClientDisconnect
 
-# What SQLite cannot do, as docs/operations.md says. A private name: no setting silences it, and no
-# issue upstream asks for one.
+# What SQLite cannot do, as docs/run/operations.md says. A private name: no setting silences it, and
+# no issue upstream asks for one.
 _NOISY = "langgraph_api._checkpointer._adapter"
 _HARMLESS = ("Slow graph load.", "Thread stream client disconnected")
 """What ``langgraph_api.graph`` says of the first load, and of each tab that is closed."""

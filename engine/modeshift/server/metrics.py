@@ -1,6 +1,6 @@
 """What Prometheus reads, by ``prometheus_client``: the sums of one process, or of several.
 
-Several processes on one port share a folder, ``PROMETHEUS_MULTIPROC_DIR``; see docs/deploy.md.
+Several processes on one port share a folder, ``PROMETHEUS_MULTIPROC_DIR``; see docs/run/deploy.md.
 """
 
 import os

@@ -40,7 +40,7 @@ class StrictReplay:
         if difference := self._find_difference(self.cassette.filter_request(request)):
             self.refused.append(
                 f"{self.cassette.path}: {difference}\n"
-                "If you meant this change, record again: make record (docs/cassettes.md)"
+                "If you meant this change, record again: make record (docs/own/cassettes.md)"
             )
             return refuse(self.refused[-1])
         index = self.unplayed[0]

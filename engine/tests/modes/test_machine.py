@@ -17,7 +17,7 @@ from modeshift.modes.phases import Event, Phase
 from tests.harness.modes import load_catalog
 
 LEGAL = {(source, event): target for source, event, target in CHART.edges}
-"""The clone's edges, which `make diagram` and docs/modes.md draw."""
+"""The clone's edges, which `make diagram` and docs/own/modes.md draw."""
 TO_MODE = (Event.SWITCH_MODE, Event.RETURNED, Event.NEXT)
 
 

@@ -1,6 +1,6 @@
 """What the fixtures of a clone's tests say of a cassette or a snapshot that does not fit.
 
-What else is there for a clone's tests is shown in docs/cassettes.md, which test_recipe.py follows.
+What else is there for a clone's tests is on a page of the starter, docs/own/cassettes.md.
 """
 
 import os

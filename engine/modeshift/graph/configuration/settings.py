@@ -348,7 +348,7 @@ def load_settings(env_file: Path | None = None) -> Settings:
         settings = Settings()
     except ValidationError as error:
         problems = "; ".join(map(_describe, error.errors()))
-        raise ConfigurationError(f"{problems}; see .env.example") from error
+        raise ConfigurationError(f"{problems}; see docs/run/settings.md") from error
     folder = settings.config_folder
     if "config_folder" in settings.model_fields_set and not folder.is_dir():
         raise ConfigurationError(
@@ -364,14 +364,14 @@ def _read_names(env_file: Path) -> list[str]:
     try:
         bindings = list(parse_stream(StringIO(env_file.read_text(encoding="utf-8"))))
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{env_file} is not UTF-8; see .env.example") from error
+        raise ConfigurationError(f"{env_file} is not UTF-8; see docs/run/settings.md") from error
     for binding in bindings:
         if binding.error or (binding.key and binding.value is None):
             line = binding.original.string.lstrip()  # what is blank before it belongs to it
             blank = binding.original.string.removesuffix(line).count("\n")
             raise ConfigurationError(
                 f"line {binding.original.line + blank} of {env_file} is not NAME=value,"
-                " or a quote in it is not closed; see .env.example"
+                " or a quote in it is not closed; see docs/run/settings.md"
             )
     return [binding.key for binding in bindings if binding.key]
 
@@ -385,7 +385,8 @@ def _check_names(names: Iterable[str], source: str, cutoff: float) -> None:
         like = get_close_matches(name.upper(), known, n=1, cutoff=cutoff)
         if like:
             raise ConfigurationError(
-                f"{name} in {source} is not a setting; did you mean {like[0]}? See .env.example"
+                f"{name} in {source} is not a setting; did you mean {like[0]}? "
+                "See docs/run/settings.md"
             )
 
 

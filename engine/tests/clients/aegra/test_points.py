@@ -1,6 +1,6 @@
 """What holds on the dev server and holds on Aegra, by the dev server's own tests.
 
-Those that are not here fail there: ``docs/engines.md`` says what is different.
+Those that are not here fail there: ``docs/run/engines.md`` says what is different.
 """
 
 from pathlib import Path
