@@ -3,6 +3,7 @@
 What else is there for a clone's tests is on a page of the starter, docs/own/cassettes.md.
 """
 
+import json
 import os
 import shutil
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from modeshift.testing import Conversation, make_agent, recorded_answers
 from tests.harness.programs import run
 from tests.harness.root import ENGINE, TEMPLATE
 from tests.harness.server import LINKED
@@ -112,3 +114,22 @@ def test_each_snapshot_is_of_a_test() -> None:
     tests = "".join(file.read_text() for file in (ENGINE / "tests").rglob("test_*.py"))
     names = [file.name for file in (ENGINE / "tests/snapshots").iterdir()]
     assert [name for name in names if f'snapshot("{name}", ' not in tests] == []
+
+
+ANSWER = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-sonnet-5-5",
+    "content": [{"type": "text", "text": "Hello to you."}],
+    "stop_reason": "end_turn",
+    "usage": {"input_tokens": 9, "output_tokens": 4},
+}
+
+
+async def test_a_providers_client_gets_the_answers_of_a_test(tmp_path: Path) -> None:
+    talk = Conversation(make_agent(tmp_path, "anthropic:claude-sonnet-5-5"))
+    with recorded_answers(json.dumps(ANSWER).encode()) as requests:
+        await talk.say("Hello.")
+    assert requests[0].url == "https://api.anthropic.com/v1/messages"
+    assert (await talk.messages())[-1].text == "Hello to you."
