@@ -1,4 +1,6 @@
-"""``make screenshots``: the pictures of README and docs, of the page as it is.
+"""The pictures of README and docs, of the page as it is; run in ``engine/``:
+
+PYTHONPATH=.:template .venv/bin/python ../.ci/starter/screenshots.py [--if-old]
 
 Beside them stands a digest of what they are made of. Modes are not among it: they are the owner's,
 and so is whether there are pictures.

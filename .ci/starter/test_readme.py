@@ -42,7 +42,7 @@ def test_readme_and_docs_are_short() -> None:
 
 def test_the_pictures_are_of_the_page_as_it_is() -> None:
     """A clone that has deleted them, or has its own, has none to renew."""
-    assert not are_old(), "run `make renew` where Chromium is"
+    assert not are_old(), "run .ci/starter/screenshots.py where Chromium is"
 
 
 def anchors(page: str) -> set[str]:
