@@ -4,9 +4,17 @@ import re
 
 from repository import ROOT
 
-PAGES = {
-    str(page.relative_to(ROOT)): page.read_text(encoding="utf-8")
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+
+def read_pages(*patterns: str) -> dict[str, str]:
+    """The text of each page that matches, by its name in the repository."""
+    files = (file for pattern in patterns for file in sorted(ROOT.glob(pattern)))
+    return {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in files}
+
+
+PAGES = read_pages("README.md", "docs/**/*.md")
+ALL_PAGES = {
+    **PAGES,
+    **read_pages("CONTRIBUTING.md", "SECURITY.md", "engine/*.md", "engine/docs/*.md"),
 }
 
 

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from repository import ROOT
-
 from modeshift.graph.configuration.loading import AgentLoader
 from modeshift.testing.answers import next_request
+from repository import ROOT
 from tests.harness.conversation import open_thread
 from tests.harness.place import UserFolders, in_sandbox
 from tests.local.conftest import StartLlama, start_llama

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from repository import copy_project
 from test_wheel import clone, make, plain
-
 from tests.harness.programs import run, run_well
 
 __all__ = ["clone"]

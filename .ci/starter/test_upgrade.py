@@ -8,7 +8,6 @@ import pytest
 from loop_recipes import RECIPES
 from repository import copy_project
 from test_loop_recipes import follow
-
 from tests.harness.clone import change, git
 from tests.harness.programs import run_in_clone
 

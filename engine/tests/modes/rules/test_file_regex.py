@@ -1,4 +1,4 @@
-"""Which ``fileRegex`` restricts nothing; its other promises are rows of ``verdicts.yaml``."""
+"""Which ``fileRegex`` restricts nothing; the rest is rows of ``tests/modes/verdicts.yaml``."""
 
 import pytest
 
