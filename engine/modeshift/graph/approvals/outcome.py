@@ -162,8 +162,8 @@ class Outcome:
         task = None
         if judged.effect.starts_subtask:
             todos = [
-                Todo(content=todo["content"], status=todo.get("status", "pending"))
-                for todo in target.get("todos") or ()
+                Todo(content=todo["content"], status=todo["status"])
+                for todo in (judged.args or {}).get("todos") or ()  # a model may give mere texts
             ]
             task = NewTask(message=target["message"], todos=todos)
         why = task["message"] if task else (target.get("reason") or "").strip() or NO_REASON
