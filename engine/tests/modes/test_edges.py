@@ -30,6 +30,7 @@ def test_what_is_no_condition(snapshot: Snapshot) -> None:
             check_condition(text)
         problems[text] = str(caught.value)
     snapshot("conditions.txt", problems)
+    assert check_condition("a" * 200)
 
 
 @pytest.mark.parametrize(

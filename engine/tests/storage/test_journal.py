@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -186,12 +187,32 @@ async def test_an_effect_ends_before_a_lease_that_cannot_be_renewed(
 
     postgres.stop()
     try:
-        with pytest.raises(StorageError, match="the call was stopped; it may have taken effect"):
+        with pytest.raises(StorageError, match="not heard of for 2 s, so the call was stopped; it"):
             async with asyncio.timeout(SECONDS):
                 await journal.keep("key", run())
     finally:
         postgres.start()
     assert was_cancelled
+    await database.close()
+
+
+async def test_a_lease_is_renewed_as_long_as_the_call_runs(
+    postgres: Postgres, tmp_path: Path
+) -> None:
+    database = open_database(postgres.make_database(), tmp_path)
+    journal = Journal(database, tmp_path / "x", 2)
+    assert await start(journal)
+    ((first,),) = await database.execute("SELECT lease FROM effects")
+    is_over = f"SELECT 1 FROM effects WHERE {database.clock} > ?"  # noqa: S608  # ours
+
+    async def run() -> str:
+        while not await database.execute(is_over, first):
+            await asyncio.sleep(0.02)
+        return "done"
+
+    assert await journal.keep("key", run()) == "done"
+    ((renewed,),) = await database.execute("SELECT lease FROM effects")
+    assert await database.execute(is_over, renewed) == []
     await database.close()
 
 
@@ -241,3 +262,51 @@ async def test_a_thread_that_a_checkpointer_deletes_is_forgotten(url: str, tmp_p
     assert await start(journal)
     assert await journal.take_input("thread", "run")
     await database.close()
+
+
+async def test_what_is_counted_and_forgotten(make: Make) -> None:
+    journal = make()
+    failure = ToolMessage("no", tool_call_id="a", status="error")
+    for key, result in (("a", RESULT), ("b", failure), ("c", None)):
+        assert await journal.start(key, "thread", "edit_file", BEFORE, AFTER, FORESEEN)
+        if result is not None:
+            await journal.finish(key, result, AFTER, RAN)
+    states = {"done": 1, "failed": 1, "started": 1}
+    assert await make().count_effects() == states
+    assert [await journal.take_input("thread", run) for run in "aab"] == [True, False, True]
+    assert await journal.take_input("another", "a")
+    await journal.delete_thread("another")
+    assert await journal.count_effects() == states
+    assert not await journal.take_input("thread", "a")
+    await journal.delete_thread("thread")
+    assert await journal.count_effects() == {}
+    assert [await journal.take_input(thread, "a") for thread in ("thread", "another")] == [True] * 2
+    assert not await journal.has_begun("a")
+    assert journal.mark("thread") == "database thread"
+    assert Journal().mark("thread") != Journal().mark("thread")
+
+
+async def test_a_result_of_a_call_that_comes_again(make: Make) -> None:
+    journal = make()
+    assert await start(journal)
+    await journal.take_back("key")
+    assert not await journal.has_begun("key")
+    assert await start(journal)
+    await journal.take_back("another")
+    journal.leave("key")
+    effect = await journal.find("key", digesting({"f": "2"}))
+    assert effect is not None
+    told = effect.build_result(CALL)  # type: ignore[arg-type]  # it is one
+    assert (told.text, told.tool_call_id, told.name, told.status) == (
+        UNKNOWN,
+        "a",
+        "edit_file",
+        "error",
+    )
+    done = replace(effect, state="done").build_result(CALL)  # type: ignore[arg-type]
+    assert (done.text, done.tool_call_id, done.name, done.status) == (
+        DONE,
+        "a",
+        "edit_file",
+        "success",
+    )

@@ -1,0 +1,230 @@
+"""What each pattern means, and what is said of those that are refused."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import product
+from typing import Any
+
+import pytest
+
+from modeshift.modes.effects import EFFECTS, ServerTool, ToolSpec
+from modeshift.modes.rules import files, matching, permissions, urls
+from modeshift.modes.rules.ignore_rules import IgnoreRules
+from modeshift.testing.snapshots import Snapshot
+
+MOVE = ToolSpec("move", EFFECTS["edit"], "edit", paths=("source", "target"))
+TREE = ToolSpec("tree", EFFECTS["read"], "read", paths=("path",), reads_below=True)
+COMMAND = ToolSpec("run", EFFECTS["command"], "command", command="line")
+FETCH = ToolSpec("fetch", EFFECTS["network"], "web", url="url")
+SERVED = ToolSpec("mcp__git__log", EFFECTS["mcp"], "mcp", served=ServerTool("git", "log"))
+NOTE, ASK = ToolSpec("note", EFFECTS["note"]), ToolSpec("ask", EFFECTS["question"])
+TOOLS = (MOVE, COMMAND, FETCH, NOTE, ASK)
+# fmt: off
+
+
+def list_answers(function: Callable[..., Any], *inputs: Iterable[Any]) -> str:
+    """What it gives, or raises, for each combination."""
+    lines = []
+    for values in product(*inputs):
+        try:
+            answer = repr(function(*values))
+        except ValueError as error:
+            answer = f"ValueError: {error}"
+        lines.append(f"{', '.join(repr(value)[:60] for value in values)} -> {answer}")
+    return "\n".join(lines)
+
+
+def list_by_name(*functions: Callable[..., Any], inputs: Iterable[Any]) -> dict[str, str]:
+    given = list(inputs)
+    return {function.__name__: list_answers(function, given) for function in functions}
+
+
+LINES = (
+    r"""|a|a b|  a  b |a 'b c' "d"|a=1 b|'a=1'|a;b|a $(b c)|a `b`|a\ b|a "$b"|x=1 y=2 make; z=3"""
+    r"""|/bin/rm a|a > b|'|a''b|"a#b"|a#b|a "~" b|(a; b)"""
+)
+LONG = ("a " * 4999 + "b", "a " * 5000 + "b", ";".join("a" * 100), ";".join("a" * 101))
+NAMES = ("a", "a b", "-a-", "a__b", "a" * 30, "文", "a-0123abcd", "a" * 24, "_a_")
+GLOBS = ("a", "", " ", "a" * 300, "a" * 301, "[a]", "a]", "a\\b", "a\n", "a*?")
+TOOL_PATTERNS = ("mcp__a__b", "mcp__a*", "mcp__", "mcp", "mcp__a.b", "xmcp__a", "mcp__a__b__c", "*")
+
+
+def test_names_and_commands(snapshot: Snapshot) -> None:
+    words, commands = matching.command_words, matching.mentioned_commands
+    said = list_by_name(words, commands, inputs=[*LINES.split("|"), "a\nb"])
+    said["how many"] = "\n".join(f"{len(words(line) or ())} {len(commands(line))}" for line in LONG)
+    said["names"] = list_answers(matching.name_server_tool, NAMES, ("t", "a b", "t" * 60))
+    said |= list_by_name(matching.check_glob, inputs=GLOBS)
+    said |= list_by_name(
+        matching.check_name_pattern, matching.is_server_tool, matching.get_server_part,
+        check_served_pattern, inputs=TOOL_PATTERNS,
+    )
+    snapshot("patterns-of-names.txt", said)
+
+
+def check_served_pattern(pattern: str) -> None:
+    matching.check_pattern(SERVED, pattern)
+
+
+PATHS = """
+    a a yes | a a/b no | a/b a no | **/a a yes | **/a x/y/a yes | **/a x/a/y no | a/** a yes
+    a/**/b a/x/b/y/b yes | **/a/*/b/**/c a/x/a/y/b/c yes | **/a/*/b a/a/x/c no | a/* a/x yes
+"""
+
+
+@pytest.mark.parametrize("row", PATHS.strip().replace("\n", "|").split("|"))
+def test_paths(row: str) -> None:
+    pattern, path, matches = row.split()
+    assert matching.path_matches(pattern.split("/"), path.split("/")) is (matches == "yes")
+
+
+def test_no_path() -> None:
+    assert matching.path_matches(["**"], []), "any names or none"
+
+
+CALLS: list[tuple[ToolSpec, str, list[Any], str]] = [
+    (MOVE, "source target",
+     [("a", "b"), ("a/b", None), ("A/x.py", "a/y"), ("x/a/b", "a"), (None, None)],
+     "* a a/ /a a/b *.py **/b a*/"),
+    (TREE, "path", [".", "a", "a/b", "B"], "a/b/* b a/*/c /x B/c"),
+    (COMMAND, "line", ["git log", "git", "/bin/rm x", "git log; rm x", "a=1 rm"],
+     "*|git *|git log|git log *|rm *|* x|g?t"),
+    (COMMAND, "line folder time", [("git log", ".", 5), ("git log", "x", None)], "git log|rm"),
+    (FETCH, "url", ["https://a.example/x", "http://a.example/x", "https://b.example", None, "-"],
+     "* https://a.example/* https://a.example/x https://a.example/y/*"),
+    (SERVED, "", [()], "* mcp__git__* mcp__git__log mcp__x__*"),
+]
+
+
+def test_calls(snapshot: Snapshot) -> None:
+    said = {}
+    for tool, names, calls, patterns in CALLS:
+        for call in calls:
+            values = call if isinstance(call, tuple) else (call,)
+            subject = matching.Subject(tool, dict(zip(names.split(), values, strict=True)))
+            said[f"{tool.name} {call}"] = f"exact: {subject.exact}\n" + "\n".join(
+                f"{pattern}: {subject.certainly_matches(pattern)}, {subject.may_match(pattern)}"
+                for pattern in patterns.split("|" if "|" in patterns else None)
+            )
+    snapshot("patterns-of-calls.txt", said)
+
+
+RULES: list[permissions.Rules] = [
+    {},
+    {"run": {"*": "ask", "git *": "allow", "git push": "deny"}},
+    {"run": {"git *": "deny", "*": "allow"}},
+    {"run": {"git push": "deny", "rm *": "deny"}},
+    {"run": {"rm *": "ask", "git *": "allow"}},
+    {"run": {"git *": "allow", "rm *": "ask"}},
+    {"run": {"*": "allow", "git push": "ask"}},
+    {"run": {"*": "deny", "rm": "ask", "x": "deny"}},
+    {"run": {"x": "ask"}, "mcp__git__*": {"*": "ask"}, "mcp__git__log": {"*": "deny"}},
+]
+WRONG_RULES: list[Any] = [
+    {"gone": {}}, {"mcp__a__b": {"*": "allow"}, "gone": {}},
+    {"mcp__a__b": {"x": "allow"}}, {"mcp__.": {"*": "allow"}},
+    {"move": {"../a": "ask"}}, {"move": {"!a": "ask"}}, {"move": {"a//b": "ask"}},
+    {"move": {"./a": "ask"}}, {"move": {"/a/": "ask", "*": "ask"}}, {"move": {"a[": "ask"}},
+    {"run": {"../a !b": "ask"}}, {"note": {"x": "ask"}}, {"ask": {"*": "allow"}},
+    {"ask": {"*": "deny"}}, {"fetch": {"a": "ask"}},
+    *({"run": dict.fromkeys(map(str, range(n)), "ask")} for n in (501, 500)),
+]
+
+
+def test_rules(snapshot: Snapshot) -> None:
+    subjects: dict[str, matching.Subject | None] = {"any call": None, "any of the server": None}
+    for line in ("git push", "git a", "rm x; y"):
+        subjects[line] = matching.Subject(COMMAND, {"line": line})
+    said = {}
+    for rules in RULES:
+        lines = []
+        for name, subject in subjects.items():
+            tool = SERVED if "server" in name else COMMAND
+            ruling = permissions.find_ruling(rules, tool, subject)
+            lines.append(f"{name}: {ruling}, {permissions.find_denial(rules, tool, subject)}")
+        said[str(rules)] = "\n".join(lines)
+    said |= list_by_name(check_rules, inputs=WRONG_RULES)
+    short = ({"a": "ask", "b": {"x": "deny"}}, "a", None)
+    said |= list_by_name(permissions.with_patterns, inputs=short)
+    snapshot("rulings.txt", said)
+
+
+def check_rules(rules: Any) -> None:
+    permissions.check_permissions(rules, TOOLS)
+
+
+REGEXES = (
+    *(r"\.md$", "a" * 1000, "a" * 1001, "(?x)a", "(?i)a", "(?R)", "(?1)", "(?P>a)", "(", "a{3"),
+    *("(a{100}){100}", "a{0}" * 25, "a{1000}{1000}", "((a{50}){50}){50}", "a{9999}" + "b" * 70),
+)
+FILES = """
+    .git .GIT/x a/.git .github/x a/Agents.md .roorules-x a/.clinerules-b/c config.toml
+    mise/config.toml x/.cargo/config roorules-x .hg/hgrc a.py .env .env.local .env.example
+    x/.env.sample/y a.pem a.pem.txt k/id_rsa .SSH/config service-account-1.json envrc
+    x.env/.env.example
+"""
+
+
+def test_files(snapshot: Snapshot) -> None:
+    names = ".git .x .ENV config.toml config .roorules-x xroorules-x hgrc x"
+    said = list_by_name(files.check_file_regex, inputs=REGEXES)
+    paths = ["", "a\nb.key", *FILES.split()]
+    texts = ("a.md", "a.md\n", "é", "e", " ")
+    said["found"] = list_answers(files.is_found, (r"\.md$", r"^\w$"), texts)
+    said |= list_by_name(files.get_protection, files.is_secret, inputs=paths)
+    folders = ("", "a/", "x/MISE/", ".cargo/", "a/.hg/")
+    said["is_protected"] = list_answers(files.is_protected, folders, names.split())
+    snapshot("rules-of-files.txt", said)
+    with pytest.raises(files.SlowPatternError, match=r"\(a\|aa\)\+\$"):
+        files.is_found("(a|aa)+$", "a" * 200 + "b")
+
+
+URLS = ("https://a.example:443/x?y#z", "http://[::1]:80/", "http://1.2.3.4:8080?q", "https://A.b./")
+WRONG_URLS = (
+    *("a b", "a\\b", "http://h/\x00", "ftp://h", "http://u@h/", "http://1/", "http://h:99999/"),
+    *("http://h/%zz", "http://" + "a" * 1994, "http://h/" + "a" * 1991, "http://h/" + "a" * 1992),
+)
+URL_PATTERNS = "https://a/* https://a https://a* * https://a/*/b https://a/?b* a/*"
+ASKED = ("a/", "a/x", "a/X//y", "a/x;", "b/x", "a:1/x")
+
+
+def test_urls(snapshot: Snapshot) -> None:
+    names = ("scheme", "host", "port", "path", "query", "is_address", "authority", "origin")
+    parsed = [urls.parse_url(url) for url in URLS]
+    said = {str(url): str([getattr(url, name) for name in names]) for url in parsed}
+    said |= list_by_name(urls.parse_url, inputs=WRONG_URLS)
+    said |= list_by_name(urls.check_url_pattern, inputs=URL_PATTERNS.split())
+    hosts = ("a", "A:80", "a:443", "[::1]:1", "a/", "a?", "a#", "a:x")
+    said |= list_by_name(urls.parse_authority, inputs=hosts)
+    asked = [urls.parse_url(f"https://{rest}") for rest in ASKED]
+    for pattern in ("https://a/*", "https://a/x", "https://a/x/*", "http://a/x"):
+        said[pattern] = "\n".join(
+            f"{url}: {urls.url_certainly_matches(pattern, url)}, {urls.url_may_match(pattern, url)}"
+            for url in asked
+        )
+    snapshot("urls.txt", said)
+
+
+IGNORED = r"""# a comment
+\#a|a||!b|/c|d/|e/f|**/g|h/**|i/**/j|**/k/**/l|m[a-c]n|[!o]p|[^o]q|r\*s|t[|[]u]|[\]v|[[:w:]]x
+y\ |z  |../n|*.O""".replace("|", "\n")
+AGAIN = "\ufeffa/*\r\n!a/b\r\n*.x\n!/a/c.x\n!q/\nq\n!q/"
+IGNORE_PATHS = """
+    a x/a a/x #a b c x/c d e/f x/e/f g x/g h h/x h/x/y i/j i/x/y/j k/l x/k/y/l/z mbn mdn xp op oP Xq
+    r*s rxs t[ ]u y z n x.o A a/b a/c a/b.x a/c.x q q/a b.X
+"""
+
+
+def test_ignore_rules(snapshot: Snapshot) -> None:
+    deep = ("/".join("x" * depth) for depth in (101, 102))
+    paths = [*IGNORE_PATHS.split(), "y ", "z  ", "x.O\n", "a\nb", *deep]
+    said = {}
+    for text in (IGNORED, AGAIN):
+        rules = IgnoreRules(text)
+        said[f"{text[:9]} in short"] = "\n".join(rules.patterns)
+        for is_folder in (True, False, None):
+            name = partial(rules.name, is_folder=is_folder)
+            said[f"{text[:9]} {is_folder}"] = list_answers(name, paths)
+    sizes = ("a\n" * 500, "a\n" * 501, "a" * 300, "a" * 301, "")
+    said["sizes"] = list_answers(lambda text: len(IgnoreRules(text).patterns), sizes)
+    snapshot("ignored.txt", said)
