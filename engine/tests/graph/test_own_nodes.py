@@ -192,6 +192,36 @@ async def test_a_question_that_is_asked_again_at_once_is_another_one(
     assert (await talk.messages())[-1].text == "done"
 
 
+@pytest.mark.parametrize("is_bound", [True, False])
+async def test_an_answer_that_is_neither_yes_nor_no_is_refused(
+    workspace: Path, *, is_bound: bool
+) -> None:
+    (workspace / "a.txt").write_text("a")
+    chart = ChartData(OWN.nodes, [*OWN.edges, ("checking", "again", "checking")])
+    build, more = build_with(check=_asks_until_yes), {"chart": chart, "bound_answers": is_bound}
+    talk = script(workspace, [READ], "done", build=build, **more)
+    await talk.say("go", mode="code")
+    (interrupt,) = (await talk.agent.aget_state(talk.config)).interrupts
+    question = interrupt.value["question"]
+    no_yes = "this question takes one yes or no; give {.decisions"
+    for answer, problem in (
+        ({"decisions": [APPROVE, APPROVE]}, no_yes),
+        ({"decisions": []}, no_yes),
+        ({"decisions": [APPROVE | {"remember": True}]}, no_yes),
+        ({"decisions": [{"type": "respond", "message": "yes"}]}, no_yes),
+        ({"decisions": [APPROVE], "question": "x"}, f"answers question 'x', .* now '{question}'"),
+    ):
+        with pytest.raises(InvalidInputError, match=problem):
+            await talk.send(Command(resume={"question": question, **answer}))
+    named = {"question": question} if is_bound else {}
+    if is_bound:
+        with pytest.raises(InvalidInputError, match=f"must name its question: .* '{question}'"):
+            await talk.send(Command(resume={"decisions": [APPROVE]}))
+    decision = {**REJECT, "message": "No.", "id": "1"}
+    await talk.send(Command(resume={"decisions": [decision], **named}))
+    assert [request["name"] for request in await talk.waiting()] == ["sure"], "it asks again"
+
+
 async def _runs_before_it_asks(step: Step) -> None:
     await step.run_command("touch made.txt")
     step.ask_person("sure", "Sure?")

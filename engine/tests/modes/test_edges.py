@@ -7,7 +7,7 @@ import pytest
 
 from graph.chart import CHART
 from modeshift.modes.conditions import check_condition, parse_condition
-from modeshift.modes.edge_table import EdgeTable, Way
+from modeshift.modes.edge_table import EdgeTable, Way, describe_groups
 from modeshift.modes.effects import EFFECTS, ServerTool, ToolSpec
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.facts import BUILT_IN
@@ -59,6 +59,16 @@ def test_a_condition_means_what_python_means(text: str) -> None:
         assert not condition.holds(facts) or outcomes == {True}, "what is not known opens nothing"
 
 
+def test_ways_in_words() -> None:
+    names = [f"m{number}" for number in range(12)]
+    shown = ", ".join(names[:10])
+    assert describe_groups({}) == "none"
+    assert describe_groups({"": names[:10]}) == shown
+    assert describe_groups({"b": ["x"], "a": names[:11], "": names}) == (
+        f"{shown} and 2 more; once `a`: {shown} and 1 more; once `b`: x"
+    )
+
+
 def mode(slug: str, **keys: Any) -> Mode:
     return Mode.model_validate(
         {"slug": slug, "name": slug, "roleDefinition": "x", "groups": []} | keys
@@ -77,6 +87,38 @@ TABLES: list[dict[str, dict[str, Any]]] = [
     {"a": {"subtasks": ["b"]}, "b": {"enterFrom": [{"from": "a", "when": "not plan_written"}]}},
     {"a": {"switches": []}, "b": {"switches": [], "subtasks": ["*"]}},
 ]
+
+
+BOTH_ENDS: dict[str, dict[str, Any]] = {
+    "a": {"switches": [{"to": "b", "when": "tests_passed", "otherwise": "Run."}, "c"]},
+    "b": {"enterFrom": [{"from": "a", "when": "plan_written", "otherwise": "Write."}]},
+}
+
+
+def test_the_table(snapshot: Snapshot) -> None:
+    """What the chart and the nodes are both made of."""
+    said = {}
+    for tables in (*TABLES, BOTH_ENDS):
+        table = EdgeTable([mode(slug, **tables.get(slug, {})) for slug in "abc"])
+        lines = [
+            f"{table.has_limits}, guarded: {[slug for slug in 'abc' if table.is_guarded(slug)]}"
+        ]
+        for way in Way:
+            edges = {(source, target): table.find(source, target, way)
+                     for source, target in itertools.product("abc", "abc")}  # fmt: skip
+            shown = (
+                f"{source}{target} {edge.when or 'open'}{' free' * edge.is_free} {edge.otherwise}"
+                for (source, target), edge in edges.items()
+                if edge is not None
+            )
+            lines += [f"{way}: {', '.join(map(str.strip, shown))}"]
+            lines += [f"listed: {[''.join(edge[:2]) for edge in table.list_edges(way)]}"]
+            for slug in "abc":
+                limits = f"{table.has_table(slug, way)}, {table.is_limited(slug, way)}"
+                others = table.describe_others(slug, "b", way, {"plan_written": True})
+                lines += [f"{slug}: {limits}, {table.list_facts(slug, way)}, {others}"]
+        said[str(tables)] = "\n".join(lines)
+    snapshot("edge-table.txt", said)
 
 
 @pytest.mark.parametrize("tables", TABLES)

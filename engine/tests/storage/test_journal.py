@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.memory import InMemorySaver
 
 from modeshift.graph.configuration.settings import load_settings
 from modeshift.graph.configuration.user_files import list_database_files, list_own_files
@@ -164,9 +167,12 @@ async def test_the_first_answer_to_a_question_counts(make: Make) -> None:
     assert await first.find_decisions("thread", "question") is None
     await first.decide("thread", "question", approve, "ann")
     await second.decide("thread", "question", approve, "bob")
-    with pytest.raises(InvalidInputError, match="answered before, with approve"):
+    with pytest.raises(InvalidInputError, match=r"before, with approve, and .*; send a "):
         await second.decide("thread", "question", reject, "bob")
     assert await second.find_decisions("thread", "question") == approve
+    await first.decide("thread", "both", [*approve, *reject], "ann")
+    with pytest.raises(InvalidInputError, match="before, with approve, reject,"):
+        await second.decide("thread", "both", [], "bob")
 
 
 async def test_an_effect_ends_before_a_lease_that_cannot_be_renewed(
@@ -310,3 +316,15 @@ async def test_a_result_of_a_call_that_comes_again(make: Make) -> None:
         "edit_file",
         "success",
     )
+
+
+async def test_a_checkpoint_is_waited_for(make: Make) -> None:
+    saver, checkpoint = InMemorySaver(), empty_checkpoint()
+    journal = make()
+    waiting = asyncio.create_task(journal.wait_for(saver, "thread", checkpoint["id"]))
+    assert (await asyncio.wait({waiting}, timeout=0.1))[1] == {waiting}
+    place: RunnableConfig = {"configurable": {"thread_id": "thread", "checkpoint_ns": ""}}
+    await saver.aput(place, checkpoint, {}, {})
+    async with asyncio.timeout(SECONDS):
+        await waiting
+    await Journal().wait_for(saver, "thread", "one that is never stored")

@@ -27,10 +27,13 @@ from modeshift.graph.models.loading import Models
 from modeshift.graph.models.offline import OfflineModel
 from modeshift.graph.state import Remembered
 from modeshift.modes.catalog import Catalog
+from modeshift.modes.effects import ServerTool
 from modeshift.modes.facts import Done
 from modeshift.modes.mode import Mode
 from modeshift.modes.policy import Approvals
 from modeshift.testing.snapshots import Snapshot
+from modeshift.tools.tool import Tool
+from modeshift.tools.toolbox import Toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import make_toolbox
 from tests.harness.scripted import Call
@@ -54,7 +57,8 @@ MODES = (
     mode("free", "read"),
     mode("later", "read", "edit"),
     mode("met", "read", "edit"),
-    mode("work", "read", "edit", "command"),
+    mode("work", "read", "edit", "command", "mcp"),
+    mode("strict", "read", permissions={"switch_mode": {"*": "ask"}}),
     mode("shut", "read", "edit", enter_from=ENTRY),
     mode("unheard", "read", model="nobody:x"),
 )
@@ -65,7 +69,15 @@ def deps(workspace: Path) -> AgentDeps:
     (workspace / "there").write_text("old")
     catalog = Catalog(MODES, "start")
     toolbox = make_toolbox(Workspace(workspace), catalog)
+    tool = Tool.of(mcp__git__log, "mcp")
+    served = replace(tool, spec=replace(tool.spec, group="mcp", served=ServerTool("git", "log")))
+    toolbox = Toolbox(toolbox.workspace, [*(toolbox[spec.name] for spec in toolbox.specs), served])
     return AgentDeps(catalog, toolbox, Models(OfflineModel()), subtask_depth=2)
+
+
+def mcp__git__log() -> str:
+    """List commits."""
+    return ""
 
 
 def to(slug: str) -> Call:
@@ -133,6 +145,7 @@ async def test_verdicts_in_context(deps: AgentDeps, snapshot: Snapshot) -> None:
         ),
         "by hand": replace(first, is_by_hand=True),
         "limited to free": replace(first, seat=deps.seat("start", "free")),
+        "limited to strict": replace(first, seat=deps.seat("start", "strict")),
         "limited to itself": replace(first, seat=deps.seat("start", "start")),
         "in a sub-task": replace(first, seat=deps.seat("start", None, 1)),
         "deep in sub-tasks": replace(first, seat=deps.seat("start", None, 2)),
@@ -199,6 +212,11 @@ async def test_what_is_remembered(deps: AgentDeps) -> None:
         remembered: Any = [{**good, **changes}]
         context = CallContext(seat, Approvals.MANUAL, remembered=remembered)
         assert (await judge(deps, context, call)).verdict.kind == kind, changes
+    (call,) = calls(("mcp__git__log", {}))
+    for tool, kind in (("mcp__git__push", "allow"), ("mcp__other__log", "ask"), ("log", "ask")):
+        remembered = [{**good, "tool": tool, "pattern": "mcp__*", "exact": False}]
+        context = CallContext(seat, Approvals.MANUAL, remembered=remembered)
+        assert (await judge(deps, context, call)).verdict.kind == kind, tool
 
 
 async def test_what_a_decision_depends_on(deps: AgentDeps) -> None:
@@ -270,6 +288,7 @@ DECIDED: Sequence[tuple[Sequence[Call], Sequence[Any]]] = (
     ([WRITE], [edit(path="b", content="x")]),
     ([WRITE], [edit(path=".git/b", content="x")]),
     ([to("free")], [{"type": "approve", "approvals": "auto"}]),
+    ([("switch_mode", {"mode_slug": "free", "reason": "x" * 1001})], [APPROVE]),
     ([to("free")], [edit(mode_slug="met", reason="x")]),
     ([to("free")], [edit(mode_slug="free", reason="another")]),
     ([to("free"), READ, WRITE], [REJECT, APPROVE]),
