@@ -101,6 +101,9 @@ clean: ## remove what can be made again
 	rm -rf .venv .venv-serve .langgraph_api .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+.venv-serve/.ready: venv
+	@$(AEGRA)
+
 venv:
 	@sh .ci/venv
 

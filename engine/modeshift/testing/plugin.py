@@ -2,8 +2,8 @@
 
 ``workspace`` is an empty folder. ``recorded`` plays the test's cassette, strictly. ``snapshot``
 compares a text with a file. No test reaches another machine, or sees the keys of whoever runs it,
-unless ``make record`` records a real provider. What is skipped is counted at the end, and is a
-failure where ``CI`` is set.
+unless ``make record`` records a real provider. What is skipped is counted at the end; where ``CI``
+is set and the machine lacks what a test needs, that is a failure.
 """
 
 import os
@@ -25,6 +25,8 @@ from modeshift.testing.snapshots import snapshot
 __all__ = ["recorded", "snapshot"]
 OF_PROVIDERS = re.compile(r"(?i)^(openai|anthropic|ollama|langsmith|langchain|azure|google)_")
 OF_THE_NETWORK = re.compile(r"(?i)_proxy$|^ssl_cert_file$|^sslkeylogfile$")
+MISSING = re.compile(r"not installed|no \.venv|cannot be had|no such program|no Chromium")
+"""How a test says that a machine lacks what it needs; other reasons are no fault of the machine."""
 OF_THE_USER = re.compile(r"(?i)_api_key$")
 
 
@@ -67,7 +69,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
     """At the very end: how many tests were skipped, and for want of what."""
     yield
     skipped = terminalreporter.stats.get("skipped", [])
-    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    reasons = Counter(map(_say_why, skipped))
     for reason, count in reasons.most_common():
         terminalreporter.write_line(f"{count} skipped: {reason}", yellow=True)
 
@@ -75,8 +77,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail where CI has not what a test needs."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if os.environ.get("CI") and reporter is not None and reporter.stats.get("skipped"):
+    skipped = reporter.stats.get("skipped", []) if reporter is not None else []
+    if os.environ.get("CI") and any(MISSING.search(_say_why(each)) for each in skipped):
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+
+
+def _say_why(skipped: Any) -> str:
+    return str(skipped.longrepr[2]).removeprefix("Skipped: ")
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from modeshift.testing.loopback import block_network
 from modeshift.testing.plugin import (
     OF_PROVIDERS,
     OF_THE_NETWORK,
+    pytest_sessionfinish,
     pytest_terminal_summary,
     snapshot,
     workspace,
@@ -37,6 +38,7 @@ __all__ = [
     "begin",
     "is_streamed",
     "provider",
+    "pytest_sessionfinish",
     "pytest_terminal_summary",
     "recorded",
     "snapshot",

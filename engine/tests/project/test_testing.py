@@ -74,10 +74,15 @@ def test_of_one(): ...
 def test_what_was_skipped_is_counted_at_the_end(tmp_path: Path) -> None:
     """By what is missing."""
     (tmp_path / "test_skipping.py").write_text(SKIPPING)
-    done = run(sys.executable, "-m", "pytest", "-c", "pyproject.toml", tmp_path, cwd=ENGINE)
+    command = (sys.executable, "-m", "pytest", "-c", "pyproject.toml", tmp_path)
+    env = {name: value for name, value in os.environ.items() if name != "CI"}
+    done = run(*command, cwd=ENGINE, env=env)
+    assert done.returncode == 0
     *_, first, second, last = done.stdout.splitlines()
     assert (first, second) == ("3 skipped: no such program here", "1 skipped: another system")
     assert " 4 skipped " in last
+    assert run(*command, cwd=ENGINE, env={**env, "CI": "1"}).returncode == 1
+    assert run(*command, "-k", "of_one", cwd=ENGINE, env={**env, "CI": "1"}).returncode == 0
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from typing_extensions import override
 
 from tests.harness.conversation import APPROVE, until
 from tests.harness.server import Server, Thread, running
+from tests.tools.sandbox.commands import needs_sandbox
 
 TOKEN = "alice-0123456789abc"  # noqa: S105  # of this test alone
 SECRET = "zebra"  # noqa: S105  # as above
@@ -219,6 +220,7 @@ async def begin(server: Server, client: LangGraphClient) -> tuple[Thread, Any]:
     return thread, run
 
 
+@needs_sandbox
 @pytest.mark.parametrize("is_watched", [False, True])
 async def test_sigterm_lets_the_call_end_and_hands_the_rest_over(
     tmp_path: Path, is_watched: bool
@@ -244,6 +246,7 @@ async def test_sigterm_lets_the_call_end_and_hands_the_rest_over(
             assert (server.workspace / "log").read_text() == "one\n"
 
 
+@needs_sandbox
 async def test_a_call_that_takes_too_long_is_ended_and_told_as_unknown(tmp_path: Path) -> None:
     with running(tmp_path, STOP_SECONDS="1", **STOP) as server:
         async with server.client as client:
@@ -257,6 +260,7 @@ async def test_a_call_that_takes_too_long_is_ended_and_told_as_unknown(tmp_path:
         assert not (server.workspace / "log").exists()
 
 
+@needs_sandbox
 async def test_a_run_that_has_not_begun_begins_at_the_next_start(tmp_path: Path) -> None:
     with running(tmp_path, **STOP) as server:
         async with server.client as client:
