@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from modeshift.modes.catalog import Catalog
 from modeshift.modes.effects import ServerTool
 from modeshift.modes.facts import Done
 from modeshift.modes.mode import Mode
-from modeshift.modes.policy import Approvals
+from modeshift.modes.policy import Approvals, Verdict
 from modeshift.testing.snapshots import Snapshot
 from modeshift.tools.tool import Tool
 from modeshift.tools.toolbox import Toolbox
@@ -234,6 +235,33 @@ async def test_what_a_decision_depends_on(deps: AgentDeps) -> None:
     to_work, to_met = [await judge(deps, context, call) for call in calls(to("free"), to("met"))]
     assert to_work.environment == deps.seat("work").environment + deps.catalog["free"].digest
     assert len({digest_question(each) for each in ([], judged[:1], judged[:2], [to_met])}) == 4
+
+
+async def test_a_call_is_the_same_in_whichever_order_its_arguments_are_stored(
+    deps: AgentDeps,
+) -> None:
+    context = CallContext(deps.seat("work"), Approvals.MANUAL)
+    one, other = calls(WRITE, WRITE)
+    other |= {"id": one["id"], "args": dict(reversed(one["args"].items()))}
+    assert (await judge(deps, context, one)).digest() == (
+        await judge(deps, context, other)
+    ).digest()
+    days = [Judged(one, Verdict("deny", ""), args={"day": date(2026, 1, day)}) for day in (1, 1, 2)]
+    assert days[0].digest() == days[1].digest() != days[2].digest(), "what JSON lacks"
+
+
+def test_the_context_of_a_state(deps: AgentDeps) -> None:
+    state: Any = {"mode": "work", "approvals": "auto", "messages": []}
+    known = CallContext(deps.seat("work"), Approvals.AUTO)
+    assert CallContext.of(deps, state) == known
+    more: Any = {"facts": {"mode": ["plan_written"]}, "remembered": ["one"]}
+    assert CallContext.of(deps, state | more, False, ["met"]) == replace(
+        known, is_only_call=False, refused=["met"], **more
+    )
+    state["subtask"] = {"message": "Do it.", "depth": 1}
+    assert CallContext.of(deps, state).task == "Do it."
+    assert known.is_only_call
+    assert known.task == ""
 
 
 def test_keys() -> None:
