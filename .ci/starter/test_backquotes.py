@@ -16,7 +16,7 @@ SOURCES = [name for name in FILES if re.match(r"(graph|tools|tests|engine|\.ci)/
 SUFFIXES = r"\.(?:py|md|ya?ml|json|toml|lock|sh|service|example)"
 USERS = re.compile(
     r"\.|.*/\.|(custom_modes|permissions|prices|mcp)\.|(AGENTS|.*SKILL)\.md|workspace/"
-    r"|_(base|mode|summary)\.md|modes/(project|properties)\.yaml|cassettes/test_words/|rules/"
+    r"|_(base|mode|summary)\.md|modes/(project|properties)\.yaml|cassettes/test_words/|(rules|wheels)/"
 )
 """What people, programs and the recipes of the pages make."""
 MADE = {name for text in ALL_PAGES.values() for name in re.findall(r"<!-- .*?(\S+/\S+) -->", text)}
