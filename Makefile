@@ -32,7 +32,7 @@ serve: venv # serve it in several processes, on the Postgres of DATABASE_URL; PO
 chat: venv ## talk to the agent in this terminal, on the server if one runs; THREAD=id MODE=slug WORKSPACE=path
 	@exec $(MODESHIFT) chat $(call option,thread,THREAD) $(call option,mode,MODE)
 
-acp: venv ## print the command line that makes it an agent in an editor (Zed, JetBrains, ...)
+acp: venv # print the command line that makes it an agent in an editor (Zed, JetBrains, ...)
 	@$(MODESHIFT) acp
 
 doctor: venv ## print what is enforced on this machine, what is not, and how to get the rest
