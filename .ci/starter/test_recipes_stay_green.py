@@ -29,14 +29,16 @@ DRAWN = r"docs/(\w+/)?modes\.md"
 """The diagram of the machine."""
 RECORDED = r"cassettes/test_conversations/.*"
 """What the loop does beside: a run of the tests, a question."""
+TOLD = r"tests/snapshots/modes/.*"
+"""Where a mode leads is part of its words."""
 DERIVED = {
     "research": f"README.md|{DRAWN}|tests/snapshots/(modes/research.md|tools/fetch_url.json)",
     "tools": "tests/snapshots/tools/(count_words|roll_dice).json|cassettes/test_words/.*",
     "check": f"{DRAWN}|{RECORDED}",
     "sign_off": f"{DRAWN}|{RECORDED}",
     "ticket": RECORDED,
-    "plan": DRAWN,
-    "prove": DRAWN,
+    "plan": f"{DRAWN}|{RECORDED}|{TOLD}",
+    "prove": f"{DRAWN}|{RECORDED}|{TOLD}",
     "fact": "nothing",
 }
 """What may be written beside the recipe's own files."""

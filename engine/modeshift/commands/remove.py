@@ -29,12 +29,18 @@ def main(mode: str | None = None) -> Iterator[str]:
     if len(slugs) == 1:
         raise ConfigurationError(f"{mode} is the only mode: add another one first")
     file = root / f"modes/{mode}.yaml"
-    found = re.search(r"(?m)^name: *['\"]?(.*?)['\"]? *$", file.read_text(encoding="utf-8"))
+    text = file.read_text(encoding="utf-8")
+    found = re.search(r"(?m)^name: *['\"]?(.*?)['\"]? *$", text)
     name = found[1] if found else mode
     for removed in (file, root / f"prompts/{mode}.md", root / f"tests/snapshots/modes/{mode}.md"):
         if removed.exists():
             removed.unlink()
             yield f"{removed.relative_to(root)}: removed"
+    if re.search(r"(?m)^default: *true\b", text):
+        heir = next(slug for slug in slugs if slug != mode)
+        with (root / f"modes/{heir}.yaml").open("a", encoding="utf-8") as other:
+            other.write("default: true\n")
+        yield f"modes/{heir}.yaml: is the default mode now"
     for pattern, words in MAY_NAME_IT.items():
         named = re.compile(words.format(slug=re.escape(mode), name=re.escape(name)))
         for other in sorted(root.glob(pattern)):

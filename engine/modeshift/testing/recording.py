@@ -109,6 +109,11 @@ class Tape:
         **options: Any,
     ) -> Conversation:
         """A thread of the clone's agent, with these of its modes; the first is the default."""
+        if modes:
+            options["modes"] = self._choose(modes)
+        if not self.is_recorded and not self.path.exists():
+            test = self.path.stem.partition("-")[0]
+            pytest.fail(f"{self.path} is missing; record it: make record T={test}", pytrace=False)
         address, name = find_model([] if self.is_recorded else self.cassette.requests)
         if self._server is not None and model is None:
             address, name = self._server
@@ -120,8 +125,6 @@ class Tape:
             self._redirect(None, None)
         elif address:
             self._patch.setenv("OPENAI_BASE_URL", address)
-        if modes:
-            options["modes"] = self._choose(modes)
         if self.replay is not None:
             options.setdefault("only_tools", _list_tools(self.cassette.requests))
         agent = make_agent(self._workspace, model or name, **options)
@@ -221,9 +224,6 @@ def recorded(
     folder = Path(request.config.getoption("--cassettes") or find_root() / "cassettes")
     path = folder / request.path.stem / f"{name_cassette(item)}.yaml"
     tape = Tape(path, workspace, request.config, monkeypatch)
-    if not tape.is_recorded and not path.exists():
-        name = item.name.partition("[")[0]
-        pytest.fail(f"{path} is missing; record it: make record T={name}", pytrace=False)
     with ExitStack() as stack:
         tape.open(stack)
         yield tape.start
