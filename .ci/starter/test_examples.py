@@ -16,6 +16,8 @@ from tests.harness.root import ENGINE
 from tests.harness.server import Server, running
 
 ADDRESS = "http://127.0.0.1:2024"
+VARIABLES = {"source": "FROM"}
+"""Of make, where Python has the word for itself."""
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +60,7 @@ def test_make_passes_every_option_on(command: str) -> None:
     names = [option.partition("=")[0] for option in options]
 
     def show(value: str) -> str:
-        variables = [f"{name.upper()}={value}" for name in names]
+        variables = [f"{VARIABLES.get(name, name.upper())}={value}" for name in names]
         run = subprocess.run(["make", "-n", command, *variables], cwd=ROOT, stdout=-1, check=True)
         return run.stdout.decode()
 

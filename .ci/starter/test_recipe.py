@@ -44,7 +44,8 @@ def follow(recipe: list[tuple[str, str]], clone: Path) -> None:
             change(file, "TOOLS = (\n", f"TOOLS = (\n{added}\n")
 
 
-QUIET = ("-p", "no:cacheprovider")
+QUIET = ("-q", "-p", "no:cacheprovider")
+CONFIG = ("--config-file", "pyproject.toml", "--rootdir", "..")
 PLAIN = """\
 import httpx
 import pytest
@@ -61,7 +62,7 @@ def test_a_tool_and_its_recorded_test_follow_the_docs(tmp_path: Path) -> None:
     """The pages on tools and cassettes, in a clone that has a cassette of plain vcrpy, too."""
     copy_project(tmp_path, wanted=lambda name: "cassettes/" not in name)
     follow(read_recipe("docs/own/tools.md") + read_recipe("docs/own/cassettes.md"), tmp_path)
-    run_in_clone(tmp_path, "tests.harness.record", folder="engine", T="words", SCRIPTED="1")
+    run_in_clone(tmp_path, "modeshift.testing.record", T="words", SCRIPTED="1")
     (cassette,) = (tmp_path / "cassettes").rglob("*.yaml")
     assert cassette.name == "test_words_are_counted.yaml"
     assert "roll_dice" in cassette.read_text(), "the model has the clone's tools"
@@ -75,21 +76,19 @@ def test_a_tool_and_its_recorded_test_follow_the_docs(tmp_path: Path) -> None:
     request = Request("GET", "https://api.example.org/weather", None, {})
     plain = tmp_path / "cassettes/test_plain/test_weather.yaml"
     plain.write_text(dump_cassette([request], [answer]))
-    tests = ("words", "plain", "more")
-    for folder, where in (("engine", ("-c", "pyproject.toml")), (".", ())):
-        files = [str(tmp_path / f"tests/test_{name}.py") for name in tests]
-        said = run_in_clone(tmp_path, "pytest", *QUIET, *where, *files, folder=folder)
-        assert "4 passed" in said
+    files = [f"tests/test_{name}.py" for name in ("words", "plain", "more")]
+    assert "4 passed" in run_in_clone(tmp_path, "pytest", *QUIET, *files)
 
 
 @pytest.mark.slow
 def test_the_recipe_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     left_out = ("engine/tests/cassettes/", "docs/")
     copy_project(tmp_path, wanted=lambda name: not name.startswith(left_out))
-    follow(RECIPE, tmp_path)
+    for clone in (tmp_path, tmp_path / "engine/template"):  # the engine's tests have its tools
+        follow(RECIPE, clone)
     monkeypatch.delenv("MODES_FOLDER", raising=False)
-    tests = ("tests/project/research.py", "tests/project/test_api_page.py")
-    run_in_clone(tmp_path, "pytest", "-q", *QUIET, *tests, folder="engine")
+    tests = ("../.ci/starter/research.py", "tests/project/test_api_page.py")
+    run_in_clone(tmp_path, "pytest", *QUIET, *CONFIG, *tests, folder="engine")
 
 
 CHANGES = """
