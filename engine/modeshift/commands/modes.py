@@ -17,7 +17,7 @@ from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.mode import Mode
 from modeshift.modes.plain_text import to_one_line
-from modeshift.modes.policy import Approvals, list_free_commands, verdict
+from modeshift.modes.policy import Approvals, find_risk, list_free_commands, verdict
 from modeshift.modes.rules.permissions import Kind
 from modeshift.tools.server_tools import ManagedServer, NoPool, Offer, ServerPool, open_pool
 
@@ -99,6 +99,7 @@ def _describe_mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterato
     yield f"{mode.slug}  {mode.name}  ({mode.level}: {mode.file}{default})"
     parameters = f" with {dict(mode.model_parameters)}" if mode.model_parameters else ""
     yield f"  model {mode.model or deps.models.default}{parameters}"
+    yield f"  at most, it {find_risk(mode, deps.toolbox.specs)[1]}"
     yield f"  a change of mode: {deps.seat(mode.slug).way[0]}"
     yield from _list_ways(deps, mode.slug)
     if rules := deps.prompt_rules(None) + deps.prompt_rules(mode.slug):

@@ -110,7 +110,7 @@ def describe_call(
         written=written,
         in_limit=written if grant is not None and grant.file_regex is not None else (),
         may_have_written=effect.changes_the_world
-        and not effect.reaches_network
+        and not effect.stays_outside
         and not (effect.runs_programs and is_held),
         line=last.line if last and not last.goes_on else None,
         folder=last.folder if last else ".",

@@ -8,6 +8,8 @@ EffectName = Literal[
     "edit",
     "command",
     "network",
+    "outside-read",
+    "outside",
     "mcp",
     "agent",
     "note",
@@ -21,6 +23,9 @@ Asks = Literal["never", "under manual", "always"]
 
 ToolKind = Literal["read", "edit", "search", "execute", "fetch", "think", "switch_mode", "other"]
 """A tool kind of the Agent Client Protocol."""
+
+Risk = Literal["low", "middle", "high"]
+"""What a call may do: nothing that lasts; an edit, or what its server calls harmless; more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +53,8 @@ class Effect:
     """Whether the arguments in ``ToolSpec.paths`` name files that the call shows."""
     changes_files: bool = False
     """Whether the arguments in ``ToolSpec.paths`` name files that the call writes."""
+    stays_outside: bool = False
+    """Whether it has nothing to do with files, of which none is judged."""
     reaches_network: bool = False
     """Whether the tool may name a ``ToolSpec.url``, which the call fetches."""
     owns_tools: bool = False
@@ -73,6 +80,8 @@ _WORDS: dict[EffectName, tuple[str, Asks, ToolKind, str]] = {
     "edit": ("changes a file", "under manual", "edit", ""),
     "command": ("runs a command in the sandbox", "under manual", "execute", ""),
     "network": ("reaches the network", "always", "fetch", ""),
+    "outside-read": ("reads something outside", "never", "fetch", ""),
+    "outside": ("changes something outside", "always", "other", ""),
     "mcp": ("calls an MCP server", "always", "other", ""),
     "agent": ("runs an agent that has tools of its own", "always", "other", ""),
     "note": ("changes only the agent's own notes", "never", "think", "Update the todo list"),
@@ -84,14 +93,18 @@ _WORDS: dict[EffectName, tuple[str, Asks, ToolKind, str]] = {
 """Of each effect ``does``, ``asks``, ``shown_as`` and ``title``."""
 
 _COLUMNS: dict[str, set[EffectName]] = {
-    "can_be_allowed": {"read", "edit", "command", "network", "mcp", "agent", "note", "complete"},
-    "can_be_remembered": {"read", "edit", "command", "network", "mcp"},
+    "can_be_allowed": {
+        *("read", "edit", "command", "network", "outside-read", "outside", "mcp", "agent"),
+        *("note", "complete"),
+    },
+    "can_be_remembered": {"read", "edit", "command", "network", "outside-read", "mcp"},
     "runs_programs": {"command"},
-    "runs_beside_others": {"read"},
-    "changes_the_world": {"edit", "command", "network", "mcp", "agent"},
-    "result_is_data": {"read", "command", "network", "mcp", "agent"},
+    "runs_beside_others": {"read", "outside-read"},
+    "changes_the_world": {"edit", "command", "network", "outside", "mcp", "agent"},
+    "result_is_data": {"read", "command", "network", "outside-read", "outside", "mcp", "agent"},
     "reads_files": {"read"},
     "changes_files": {"edit"},
+    "stays_outside": {"network", "outside-read", "outside"},
     "reaches_network": {"network"},
     "owns_tools": {"agent"},
     "updates_state": {"note"},
@@ -145,12 +158,29 @@ class ToolSpec:
     """The argument that is the command line."""
     url: str | None = None
     """The argument that is the address which the call fetches."""
+    subject: tuple[str, ...] = ()
+    """The arguments that a card's title has; empty for all that are text."""
+    may_be_remembered: bool = False
+    """Whether a person may choose "always allow", although the effect does not let them."""
     sandboxed: bool = False
     """Whether the operating system keeps what it runs from doing harm."""
     way_out: str | None = None
     """Of a call that runs git: what in ``.git`` leads to another repository."""
     served: ServerTool | None = None
     """For a tool of an MCP server."""
+
+    @property
+    def can_be_remembered(self) -> bool:
+        """Whether a person may choose "always allow" for its calls."""
+        return self.effect.can_be_remembered or self.may_be_remembered
+
+    @property
+    def risk(self) -> Risk:
+        """What a call can do at most."""
+        if not self.effect.changes_the_world:
+            return "low"
+        says_harmless = self.served is not None and self.served.is_read_only
+        return "middle" if self.effect.changes_files or says_harmless else "high"
 
     @property
     def resolved(self) -> tuple[str, ...]:

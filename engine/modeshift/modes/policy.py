@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Literal
 
-from modeshift.modes.effects import ServerTool, ToolSpec
+from modeshift.modes.effects import Risk, ServerTool, ToolSpec
 from modeshift.modes.errors import (
     FileRestrictionError,
     InvalidCallError,
@@ -42,6 +42,25 @@ def has_only_read_tools(mode: Mode) -> bool:
     """
     edit = mode.grant("edit")
     return mode.grant("command") is None and (edit is None or edit.file_regex is not None)
+
+
+def find_risk(mode: Mode, tools: Iterable[ToolSpec]) -> tuple[Risk, str]:
+    """What the mode can do at most with the tools that it has; the risk, and in words."""
+    words: dict[Risk, dict[str, None]] = {
+        "high": {},
+        "middle": {},
+        "low": {"changes nothing": None},
+    }
+    for tool in tools:
+        if is_offered(mode, tool) and not list_free_commands(mode, tool) and tool.risk != "low":
+            words[tool.risk][_describe_effect(tool)] = None
+    risk = next(risk for risk, found in words.items() if found)
+    return risk, ", ".join(words[risk])
+
+
+def _describe_effect(tool: ToolSpec) -> str:
+    is_open = tool.effect.runs_programs and not tool.sandboxed
+    return NO_SANDBOX if is_open else tool.effect.does
 
 
 def find_edit_restriction(mode: Mode, tools: Iterable[ToolSpec]) -> str | None:
@@ -134,7 +153,7 @@ def verdict(
         return Verdict("deny", f"Already in {mode.name} mode.", InvalidCallError)
     if limit is not None:
         return limit
-    if judgement.kind == "ask" and subject is not None and tool.effect.can_be_remembered:
+    if judgement.kind == "ask" and subject is not None and tool.can_be_remembered:
         for pattern, exact in remembered:
             if subject.exact == pattern if exact else subject.certainly_matches(pattern):
                 return Verdict("allow", f"always allowed in this thread: {pattern!r}")
@@ -281,7 +300,7 @@ def _apply_ruling(mode: Mode, tool: ToolSpec, ruling: Ruling, source: str) -> Ve
 
 def _apply_effect(tool: ToolSpec, approvals: Approvals) -> Verdict:
     effect = tool.effect
-    if effect.runs_programs and not tool.sandboxed:
+    if _describe_effect(tool) == NO_SANDBOX:
         return Verdict("ask", NO_SANDBOX)
     if effect.asks == "never":
         return Verdict("allow", effect.does)

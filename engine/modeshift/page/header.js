@@ -28,7 +28,7 @@ export class Header {
     if (!mode && this.mode.value !== settings.mode) this.mode.append(modeOption({ slug: settings.mode, name: settings.mode }));
     this.mode.value = settings.mode;
     this.approvals.value = settings.approvals;
-    this.badge.dataset.rights = ["command", "edit"].find((group) => mode?.groups.some((grant) => grant.group === group)) ?? "read";
+    this.badge.dataset.risk = mode?.risk ?? "high";
     this.note.textContent = [
       settings.is_pending && (this.thread.isRunning || this.thread.interrupt) ? "from the next step on" : "",
       settings.limit ? `at most ${this.modes.get(settings.limit)?.name ?? settings.limit}` : "",

@@ -48,11 +48,11 @@ export class Question {
       h("p", { class: "chosen", role: "status" }));
   }
 
-  switchParts(action, { source, target, gained, lost, plans, changes, condition, is_subtask: isTask }, take) {
+  switchParts(action, { source, target, gained, risks, lost, plans, changes, condition, is_subtask: isTask }, take) {
     const name = (slug) => this.modes.get(slug)?.name ?? slug;
     const more = [...changes, condition].filter(Boolean).join(" ");
     const list = (title, names, kind) => h("div", {}, h("h3", {}, title),
-      names.length ? h("ul", { class: "row" }, names.map((one) => h("li", { class: kind }, h("code", {}, one)))) : h("p", { class: "faint" }, "none"));
+      names.length ? h("ul", { class: "row" }, names.map((one) => h("li", kind ? { class: kind } : { "data-risk": risks[one] }, h("code", {}, one)))) : h("p", { class: "faint" }, "none"));
     const others = [...this.modes.keys()].filter((slug) => slug !== target && (isTask || slug !== source));
     const other = h("select", { "aria-label": "Another mode" }, others.map((slug) => h("option", { value: slug }, name(slug))));
     const choose = () => {
@@ -60,7 +60,7 @@ export class Question {
       take({ type: "edit", edited_action: { name: action.name, args } }, `${name(other.value)} instead`);
     };
     return [
-      h("div", { class: "columns" }, list("Tools gained", gained, "plus"), list("Tools lost", lost, "minus")),
+      h("div", { class: "columns" }, list("Tools gained", gained), list("Tools lost", lost, "minus")),
       more ? h("p", { class: "faint" }, more) : null,
       plans.map((plan) => h("details", { class: "plan", open: true }, h("summary", {}, "Handed over: ", h("bdi", {}, plan.path)),
         plan.problem ? h("p", { class: "warning" }, plan.problem) : markdown(plan.after))),
@@ -104,7 +104,7 @@ function rejectParts(text, take) {
 }
 
 function callParts(action, preview, take, draft) {
-  const { change, command, is_sandboxed: isSandboxed, server, host } = preview ?? {};
+  const { change, command, is_sandboxed: isSandboxed, does, risk, server, host } = preview ?? {};
   const tag = (kind, ...text) => h("span", { class: `tag ${kind}` }, text);
   const tags = [
     isSandboxed === true ? tag("good", "in the sandbox") : null,
@@ -112,6 +112,7 @@ function callParts(action, preview, take, draft) {
     server ? tag("bad", "calls the MCP server ", h("bdi", {}, server)) : null,
     host ? tag("bad", "reaches ", h("bdi", {}, host)) : null,
   ].filter(Boolean);
+  if (!tags.length && risk === "high") tags.push(tag("bad", does));
   const place = h("div", {}), open = () => place.firstChild ?? editCall(place, action, preview, take, draft);
   const edit = () => {
     open();

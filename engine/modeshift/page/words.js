@@ -17,8 +17,10 @@ export function titleOf({ name, args }, modes, source = null) {
   if (name === "execute_command") return `Run ${oneLine(args.command ?? "")}`;
   const [, server, tool] = /^mcp__(.+?)__(.+)$/.exec(name) ?? [];
   const words = server ? `${server}: ${tool}` : name.replace(/_file$/, "").replaceAll("_", " ");
+  const subject = [...modes.values()].find(({ subjects }) => Object.hasOwn(subjects, name))?.subjects[name];
   const pairs = Object.entries(args ?? {}).filter(([key, value]) => typeof value === "string" && key !== "content");
-  return oneLine([server ? words : words.charAt(0).toUpperCase() + words.slice(1), ...pairs.map(([, value]) => value)].join(" "));
+  const values = subject ? subject.map((key) => oneLine(args?.[key] ?? "")) : pairs.map(([, value]) => value);
+  return oneLine([server ? words : words.charAt(0).toUpperCase() + words.slice(1), ...values].join(" "));
 }
 
 // How a call ended: { kind, text }, and what the person changed; as graph/messages/for_people.py.

@@ -27,6 +27,7 @@ from modeshift.modes.conditions import parse_condition
 from modeshift.modes.edge_table import Way
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.phases import Phase
+from modeshift.modes.policy import find_risk
 from modeshift.server.checkpointer import is_opened, read_values
 from modeshift.storage.kept_threads import spell_thread
 
@@ -268,7 +269,7 @@ def _show(
 
 
 def _describe(deps: AgentDeps, slug: str) -> dict[str, Any]:
-    mode = deps.catalog[slug]
+    mode, tools = deps.catalog[slug], deps.seat(slug).tools
     return {
         "slug": slug,
         "name": mode.name,
@@ -278,7 +279,11 @@ def _describe(deps: AgentDeps, slug: str) -> dict[str, Any]:
         "file": mode.file,
         "is_default": slug == deps.catalog.default,
         "groups": [grant.model_dump(by_alias=True, exclude_none=True) for grant in mode.groups],
-        "tools": list(deps.seat(slug).tools),
+        "tools": list(tools),
+        "risk": find_risk(mode, deps.toolbox.specs)[0],
+        "subjects": {
+            name: subject for name in tools if (subject := deps.toolbox[name].spec.subject)
+        },
         "model": mode.model or deps.models.default,
         "ways": list_ways_out(deps, slug),
         "then": mode.then,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modeshift.modes.errors import ToolFailedError, UnknownModeError
-    from modeshift.tools.network import fetch
+    from modeshift.tools.network import fetch, get_idempotency_key
     from modeshift.tools.processes.process import MAX_SECONDS
     from modeshift.tools.processes.sandboxes import describe_sandbox, read_command, run_command
     from modeshift.tools.tool import Tool, ToolDeps
@@ -33,6 +33,7 @@ __all__ = [
     "UnknownModeError",
     "describe_sandbox",
     "fetch",
+    "get_idempotency_key",
     "list_folder",
     "read_command",
     "read_lines",
@@ -51,6 +52,7 @@ _MODULES = {
     "UnknownModeError": "modes.errors",
     "describe_sandbox": "tools.processes.sandboxes",
     "fetch": "tools.network",
+    "get_idempotency_key": "tools.network",
     "list_folder": "tools.workspace.reading",
     "read_command": "tools.processes.sandboxes",
     "read_lines": "tools.workspace.reading",

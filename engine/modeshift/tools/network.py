@@ -84,6 +84,14 @@ idempotency_key: ContextVar[str | None] = ContextVar("idempotency_key", default=
 """Of the call that a tool runs for: the same if it ever comes again."""
 
 
+def get_idempotency_key() -> str | None:
+    """What to send with a request, as its ``Idempotency-Key``; None where nothing is changed.
+
+    It is the call's: the same if it ever comes again, after a crash say.
+    """
+    return idempotency_key.get()
+
+
 @contextmanager
 def using_key(key: str) -> Iterator[None]:
     """Have tools send this key with what they ask of others."""
@@ -143,7 +151,7 @@ async def _get(url: Url, address: str) -> str:
 
 
 def _name_call() -> dict[str, str]:
-    key = idempotency_key.get()
+    key = get_idempotency_key()
     return {} if key is None else {"Idempotency-Key": key}
 
 

@@ -38,6 +38,8 @@ class Rest(TypedDict, total=False):
     reads_below: bool
     command: str
     url: str
+    subject: tuple[str, ...]
+    may_be_remembered: bool
     sandboxed: bool
 
 
@@ -163,15 +165,16 @@ def _file_of(function: Callable[..., Any]) -> str:
 
 
 def _check_arguments(tool: str, spec: ToolSpec, has: list[str]) -> None:
-    named = {"command": spec.command, "url": spec.url, **{path: path for path in spec.paths}}
-    for word, argument in named.items():
+    named = [("command", spec.command), ("url", spec.url)]
+    named += [("paths", path) for path in spec.paths]
+    named += [("subject", argument) for argument in spec.subject]
+    for how, argument in named:
         if argument is not None and argument not in has:
-            how = word if word in ("command", "url") else "paths"
             raise ConfigurationError(
                 f"{tool} has no argument {argument!r}, which {how}= names; "
                 f"its arguments are: {', '.join(has) or 'none'}"
             )
-    if spec.paths and spec.effect.reaches_network:
+    if spec.paths and spec.effect.stays_outside:
         raise ConfigurationError(
             f"{tool} names paths= with the effect {spec.effect.name!r}, under which no file is "
             "judged; let another tool read or write it"
@@ -179,4 +182,9 @@ def _check_arguments(tool: str, spec: ToolSpec, has: list[str]) -> None:
     if spec.url is not None and not spec.effect.reaches_network:
         raise ConfigurationError(
             f"{tool} names url= with the effect {spec.effect.name!r}; what fetches has 'network'"
+        )
+    if spec.may_be_remembered and not spec.effect.can_be_allowed:
+        raise ConfigurationError(
+            f"{tool} has may_be_remembered= with the effect {spec.effect.name!r}, on which a "
+            "person decides every time; leave it out"
         )

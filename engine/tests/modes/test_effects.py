@@ -23,7 +23,8 @@ MAY_NAME_EFFECTS = {
 ASKS = re.compile(
     r"\.effect (?:in|not in) |\beffect (?:is|==|!=) |\b(?:is|in|==|!=) \(?\w+\.effect\b(?!\.)"
     r"|\beffect\.name\b|\b(?:case|match) .*\beffect\b"
-    r"|^from modeshift\.modes\.effects import (?!(?:Effect|NO_EFFECT|ToolSpec|ServerTool|[, ])+$)",
+    r"|^from modeshift\.modes\.effects import "
+    r"(?!(?:Effect|NO_EFFECT|Risk|ToolSpec|ServerTool|[, ])+$)",
     re.M,
 )
 

@@ -68,8 +68,9 @@ class Judged:
             spec = self.tool.spec
             resolved = {name: self.args[name] for name in spec.resolved}
             paths = tuple(self.args[name] for name in spec.paths if spec.effect.changes_files)
+        can_be_remembered = False
         if self.tool is not None:
-            effect = self.tool.spec.effect
+            effect, can_be_remembered = self.tool.spec.effect, self.tool.spec.can_be_remembered
         answers, is_denied = ("respond", "reject"), self.verdict.kind == "deny"
         decisions = answers if effect.takes_answer else ("approve", "edit", "reject")
         filled = {
@@ -78,7 +79,7 @@ class Judged:
             "resolved": MappingProxyType(resolved),
             "edited_paths": tuple(path for path in paths if path is not None),
             "allowed_decisions": decisions,
-            "can_be_remembered": effect.can_be_remembered and not self.verdict.always_asks,
+            "can_be_remembered": can_be_remembered and not self.verdict.always_asks,
             "needs_person": self.verdict.kind == "ask" and not self.verdict.is_by_edge,
             "runs_beside_others": is_denied or effect.runs_beside_others,
         }

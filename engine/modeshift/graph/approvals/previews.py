@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 from modeshift.graph.approvals.requests import list_other_changes
 from modeshift.graph.approvals.ways import list_suggestions
 from modeshift.graph.deps import AgentDeps
+from modeshift.modes.effects import Risk
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.modes.plain_text import escape_invisible, make_readable, to_one_line
 from modeshift.tools.tool import Tool
@@ -56,6 +57,8 @@ class SwitchPreview(TypedDict):
     source: str
     target: str
     gained: list[str]
+    risks: dict[str, Risk]
+    """Of each tool gained."""
     lost: list[str]
     changes: list[str]
     """What changes beside the tools, in sentences."""
@@ -71,6 +74,9 @@ class Preview(TypedDict):
     id: str
     arguments: dict[str, Any]
     """The JSON schema of the tool's arguments."""
+    does: str
+    """What the call does, in a few words."""
+    risk: Risk
     shows: list[str]
     """The names of the arguments that the rest of the preview shows in full."""
     change: NotRequired[FileChange]
@@ -96,7 +102,13 @@ def preview_call(
     except InvalidCallError:
         return None
     effect = tool.spec.effect
-    shown = Preview(id=call["id"], arguments=_find_schema(tool), shows=[])
+    shown = Preview(
+        id=call["id"],
+        arguments=_find_schema(tool),
+        does=effect.does,
+        risk=tool.spec.risk,
+        shows=[],
+    )
     if tool.spec.served is not None:
         shown["server"] = to_one_line(tool.spec.served.server)
         if tool.spec.served.host is not None:
@@ -137,6 +149,7 @@ def _preview_switch(
         source=source,
         target=target,
         gained=gained,
+        risks={name: deps.toolbox[name].spec.risk for name in gained},
         lost=lost,
         changes=list(list_other_changes(deps, deps.catalog[source], deps.catalog[target])),
         is_subtask=is_subtask,

@@ -1,7 +1,9 @@
 """The question that a person is asked, and what they read before deciding."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
+from json import dumps
 from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
@@ -13,12 +15,14 @@ from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import InvalidCallError
 from modeshift.modes.mode import Mode
 from modeshift.modes.plain_text import escape_invisible, find_invisible, make_readable, to_one_line
+from modeshift.modes.policy import find_risk
 
 MAX_REASON = 1000
 NO_REASON = "The model gave no reason."
 MAX_PLACES = 10
 MAX_TASK = 60
 MAX_TITLE = 200
+write_json = partial(dumps, ensure_ascii=False)
 
 
 class ActionRequest(TypedDict):
@@ -147,6 +151,9 @@ def describe_switch(deps: AgentDeps, source: Mode, target: Mode) -> str:
 
 def list_other_changes(deps: AgentDeps, source: Mode, target: Mode) -> Iterator[str]:
     """What a switch changes beside the tools, in sentences."""
+    before, after = (find_risk(mode, deps.toolbox.specs)[1] for mode in (source, target))
+    if before != after:
+        yield f"At most, it then {after}; now it {before}."
     if source.grant("edit") and target.grant("edit"):
         before, after = (mode.edit_limit or "every file" for mode in (source, target))
         if before != after:
@@ -221,7 +228,10 @@ def _build_title(deps: AgentDeps, spec: ToolSpec, args: Mapping[str, Any]) -> st
         return str(args.get("question"))
     if spec.command is not None:
         return " ⏎ ".join(str(args.get(spec.command)).splitlines())
-    if spec.effect.changes_files:
+    if spec.subject:
+        values = [args.get(name) for name in spec.subject]
+        values = [value if isinstance(value, str) else write_json(value) for value in values]
+    elif spec.effect.changes_files:
         values = [args.get(name) for name in spec.paths]
     else:
         values = list(args.values())

@@ -1,5 +1,6 @@
 """Patterns of rules: for files, commands, addresses and the tools of MCP servers."""
 
+import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -255,7 +256,8 @@ class Subject:
     def exact(self) -> str | None:
         """What an approval of exactly this call remembers; None if it cannot be remembered.
 
-        For a fetch that is the whole site, as a pattern; for a tool of an MCP server, the tool.
+        For a fetch that is the whole site, as a pattern; for a tool of an MCP server, the tool;
+        for one that has neither files, command nor address, all its arguments.
         """
         if self._tool.served is not None:
             return self._tool.name
@@ -266,6 +268,11 @@ class Subject:
             return shlex.join(self._words) + others
         if self._tool.url is not None:
             return f"{self._url.origin}/*" if self._url is not None else None
+        if self._tool.effect.stays_outside or self._tool.may_be_remembered:
+            return ", ".join(
+                f"{name}={json.dumps(value, ensure_ascii=False, default=str)}"
+                for name, value in self._args.items()
+            )
         return self._paths[0] if len(self._paths) == 1 and not self._tool.reads_below else None
 
 

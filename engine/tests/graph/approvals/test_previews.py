@@ -70,12 +70,14 @@ def test_a_switch_has_its_tools_and_plans_and_a_command_its_line(workspace: Path
     switch = preview(deps, "switch_mode", "ask", mode_slug="code", reason="x")["switch"]
     assert ("write_file" in switch["gained"], switch["lost"]) == (True, [])
     assert [(plan["path"], plan["after"]) for plan in switch["plans"]] == [("plan.md", "# Plan")]
-    assert (switch["changes"], switch["condition"]) == ([], "")
+    most = "At most, it then runs a command, not sandboxed; now it changes nothing."
+    assert (switch["changes"], switch["condition"]) == ([most], "")
+    assert (switch["risks"]["write_file"], switch["risks"]["execute_command"]) == ("middle", "high")
     args = {"mode_slug": "architect", "reason": "x"}
     call = {"id": "1", "name": "switch_mode", "args": args, "condition": "Met: a."}
     shown = preview_call(deps, call, "code")
     assert shown is not None
-    (change,) = shown["switch"]["changes"]
+    _, change = shown["switch"]["changes"]
     assert change.startswith("Files to edit: Markdown files only")
     assert shown["switch"]["condition"] == "Met: a."
     command = preview(deps, "execute_command", command="a\u202e")

@@ -102,6 +102,10 @@ def test_a_tool_that_does_not_fit_its_function(snapshot: Snapshot) -> None:
         ("read", {"paths": ("url", "path")}),
         ("network", {"paths": ("url",)}),
         ("read", {"url": "url"}),
+        ("outside-read", {"url": "url"}),
+        ("outside", {"paths": ("url",)}),
+        ("outside", {"subject": ("url", "amount")}),
+        ("question", {"may_be_remembered": True}),
     ]
     told = {}
     for effect, rest in wrong:
