@@ -44,7 +44,11 @@ def _render(template: str, folder: Path | None = None, **values: object) -> str:
 
 
 def render_system_prompt(
-    modes: Mapping[str, str], rules: str = "", folder: Path | None = None
+    modes: Mapping[str, str],
+    rules: str = "",
+    folder: Path | None = None,
+    *,
+    has_files: bool = True,
 ) -> str:
     """What holds in every mode.
 
@@ -52,14 +56,15 @@ def render_system_prompt(
         modes: When to use each mode, by its slug.
         rules: The project's for every mode, as Markdown.
         folder: Whose ``_base.md`` is taken, if it has one, instead of the clone's.
+        has_files: Whether a tool works on files, or runs commands.
     """
     lines = {slug: " ".join(when.split()) for slug, when in modes.items()}
-    return _render("_base.md", folder, modes=lines, rules=rules)
+    return _render("_base.md", folder, modes=lines, rules=rules, has_files=has_files)
 
 
-def render_summary_request() -> str:
+def render_summary_request(*, has_files: bool = True) -> str:
     """What the model is told to do once the conversation is to be summarized."""
-    return _render("_summary.md")
+    return _render("_summary.md", has_files=has_files)
 
 
 def render_mode_words(  # noqa: PLR0913  # what the template has
@@ -76,6 +81,7 @@ def render_mode_words(  # noqa: PLR0913  # what the template has
     open_modes: str = "",
     task_modes: str = "",
     is_subtask: bool = False,
+    has_files: bool = True,
     folder: Path | None = None,
 ) -> str:
     """What the model is told when it enters a mode.
@@ -93,6 +99,7 @@ def render_mode_words(  # noqa: PLR0913  # what the template has
         open_modes: The modes to ask for from here, with their conditions; empty for all.
         task_modes: Those in which a sub-task may begin; empty for all.
         is_subtask: Whether it is in the mode for a sub-task.
+        has_files: Whether a tool works on files, or runs commands.
         folder: Whose ``_mode.md`` is taken, if it has one, instead of the clone's.
     """
     return _render(
@@ -110,4 +117,5 @@ def render_mode_words(  # noqa: PLR0913  # what the template has
         open_modes=open_modes,
         task_modes=task_modes,
         is_subtask=is_subtask,
+        has_files=has_files,
     )

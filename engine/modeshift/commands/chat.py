@@ -46,9 +46,9 @@ async def _talk(settings: Settings, id: str, mode: str | None, *, is_new: bool) 
         model = deps.models.default
         if model == "offline":
             model += " (no language model; see .env.example)"
-        screen.words(
-            f"model {model}; workspace {deps.workspace or deps.toolbox.workspace.root}", FAINT, ""
-        )
+        place = deps.workspace or deps.toolbox.workspace.root
+        where = f"; workspace {place}" if deps.toolbox.has_workspace else ""
+        screen.words(f"model {model}{where}", FAINT, "")
         screen.words(f"{connection.where}; /help lists the commands, Ctrl-D leaves", FAINT, "")
         keyboard = Keyboard(get_history_file(settings.checkpoints))
         await Conversation(connection, screen, keyboard).run(mode)

@@ -47,7 +47,8 @@ def main(
     """Serve until the process is ended; raises ``UserError`` where it cannot start."""
     settings = load_settings(env_file)
     deps = AgentLoader(settings).deps()
-    if reload and settings.workspace.resolve().is_relative_to(find_root()):
+    has_workspace = deps.toolbox.has_workspace
+    if reload and has_workspace and settings.workspace.resolve().is_relative_to(find_root()):
         raise ConfigurationError(
             f"RELOAD=1 with the workspace {str(settings.workspace)!r} inside the clone: the server "
             "would start again whenever the agent writes a .py file; set WORKSPACE to a "
@@ -193,15 +194,16 @@ def banner(settings: Settings, deps: AgentDeps, address: str) -> str:
         for slug in deps.catalog
         if (mode := deps.catalog[slug]).model is not None
     ]
+    has_workspace, doctor = deps.toolbox.has_workspace, "make doctor says what is enforced"
     return "\n".join(
         (
             f"model      {model}",
             *own,
             f"modes      {', '.join(deps.catalog)}  (make modes says what they may do)",
             *(f"notice     {notice}" for notice in deps.notices),
-            f"workspace  {_describe_workspaces(settings)}",
+            *([f"workspace  {_describe_workspaces(settings)}"] if has_workspace else []),
             f"approvals  {settings.approvals}",
-            f"commands   {_describe_sandbox(deps)}  (make doctor says what is enforced)",
+            *([f"commands   {_describe_sandbox(deps)}  ({doctor})"] if has_workspace else []),
             f"token      {'asked for' if settings.tokens else 'none; this machine only'}",
             f"threads    {settings.open_database().name}",
             f"studio     https://smith.langchain.com/studio/?baseUrl={address}",

@@ -28,14 +28,18 @@ def main() -> Iterator[str]:
     """The report; raises ``UserError``."""
     settings = load_settings()
     deps = AgentLoader(settings).deps()
-    yield f"workspace  {settings.workspace}"
+    has_workspace = deps.toolbox.has_workspace
+    if has_workspace:
+        yield f"workspace  {settings.workspace}"
     yield f"approvals  {settings.approvals}"
     yield ""
-    yield from _check_files()
-    yield from _check_writing(settings)
-    yield from _check_repositories(settings)
-    yield from _check_commands(settings)
-    yield from _check_modes(deps)
+    if has_workspace:
+        yield from _check_files()
+    yield from _check_writing(settings, has_workspace=has_workspace)
+    if has_workspace:
+        yield from _check_repositories(settings)
+        yield from _check_commands(settings)
+        yield from _check_modes(deps)
     yield from _check_models(deps)
     if is_there(COMMANDS, "dev"):
         yield from _check_server(settings)
@@ -62,11 +66,11 @@ def _check_files() -> Iterator[str]:
         )
 
 
-def _check_writing(settings: Settings) -> Iterator[str]:
-    for name, folder in (
-        ("the workspace: the agent can only read", settings.workspace),
-        ("the clone: make dev does not start", find_root()),
-    ):
+def _check_writing(settings: Settings, *, has_workspace: bool) -> Iterator[str]:
+    folders = [("the clone: make dev does not start", find_root())]
+    if has_workspace:
+        folders.insert(0, ("the workspace: the agent can only read", settings.workspace))
+    for name, folder in folders:
         if not os.access(folder, os.W_OK):
             yield _say(NO, f"{name}, since {str(folder)!r} cannot be written")
     if settings.has_postgres:

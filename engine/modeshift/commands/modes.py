@@ -78,7 +78,9 @@ def main(mode: str | None = None, *, prompt: bool = False, start: bool = False) 
     if mode and mode not in deps.catalog:
         sys.stderr.writelines(f"{notice}\n" for notice in notices)  # why a mode may be missing
     chosen = [deps.catalog[mode]] if mode else [deps.catalog[slug] for slug in deps.catalog]
-    yield from (f"workspace  {settings.workspace}", f"approvals  {settings.approvals}", *notices)
+    if deps.toolbox.has_workspace:
+        yield f"workspace  {settings.workspace}"
+    yield from (f"approvals  {settings.approvals}", *notices)
     if loader.loaded is not None and loader.loaded.servers:
         yield from ("", "MCP servers", *list_servers(loader.loaded.servers, deps))
     if prompt:

@@ -94,13 +94,19 @@ _PLAIN = re.compile(r"[\w.+#/-]{1,100}")
 
 
 async def describe_environment(toolbox: Toolbox) -> str:
-    """The workspace, the system, the shell, the date, and git's branch, as Markdown."""
+    """The workspace, the system, the shell, the date, and git's branch, as Markdown.
+
+    Where no tool has a workspace it is the date alone.
+    """
     workspace, sandbox = toolbox.workspace, toolbox.sandbox
+    date = f"Date: {datetime.now(UTC).astimezone():%Y-%m-%d}"
+    if not toolbox.has_workspace:
+        return f"- {date}"
     lines = [
         f"Workspace: {to_one_line(str(workspace.root))}",
         f"System: {platform.system()} ({platform.machine()})",
         f"Commands: run by /bin/sh, {_describe_sandbox(sandbox)}",
-        f"Date: {datetime.now(UTC).astimezone():%Y-%m-%d}",
+        date,
     ]
     if branch := await asyncio.to_thread(_read_branch, workspace):
         lines.append(f"Git: {branch}{await _describe_changes(workspace, sandbox)}")

@@ -189,7 +189,7 @@ async def ask_for_summary(
     if not any(isinstance(message, AIMessage) for message in part):
         raise ProviderError("there is nothing to summarize yet")
     bound = deps.seat_in(state, slug).model
-    request = HumanMessage(render_summary_request())
+    request = HumanMessage(render_summary_request(has_files=deps.toolbox.has_workspace))
     config = merge_configs(config, {"tags": [TAG_NOSTREAM]})
     before: list[AnyMessage] = []
     while part:

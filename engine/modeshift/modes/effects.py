@@ -67,6 +67,8 @@ class Effect:
     """Whether an approved call changes the mode to its argument ``mode_slug``."""
     starts_subtask: bool = False
     """Whether that mode is for a conversation of its own, at whose end the mode is as before."""
+    part: str = ""
+    """What it is called in a mode's ``conversation``, which may leave it out; empty: it cannot."""
     ends_turn: bool = False
     """Whether nothing may follow the call in a turn."""
     shown_as: ToolKind = "other"
@@ -91,6 +93,12 @@ _WORDS: dict[EffectName, tuple[str, Asks, ToolKind, str]] = {
     "complete": ("ends the turn", "never", "other", "Done"),
 }
 """Of each effect ``does``, ``asks``, ``shown_as`` and ``title``."""
+
+_PARTS: dict[EffectName, str] = {
+    "question": "questions",
+    "note": "todos",
+    "complete": "completion",
+}
 
 _COLUMNS: dict[str, set[EffectName]] = {
     "can_be_allowed": {
@@ -119,7 +127,8 @@ _COLUMNS: dict[str, set[EffectName]] = {
 def _make_row(name: EffectName) -> Effect:
     does, asks, shown_as, title = _WORDS[name]
     columns: dict[str, Any] = {column: name in names for column, names in _COLUMNS.items()}
-    return Effect(name=name, does=does, asks=asks, shown_as=shown_as, title=title, **columns)
+    columns |= {"shown_as": shown_as, "title": title, "part": _PARTS.get(name, "")}
+    return Effect(name=name, does=does, asks=asks, **columns)
 
 
 EFFECTS: dict[str, Effect] = {name: _make_row(name) for name in _WORDS}
@@ -168,6 +177,12 @@ class ToolSpec:
     """Of a call that runs git: what in ``.git`` leads to another repository."""
     served: ServerTool | None = None
     """For a tool of an MCP server."""
+
+    @property
+    def needs_workspace(self) -> bool:
+        """Whether it works on files, or runs commands."""
+        effect = self.effect
+        return bool(self.paths or self.command or effect.changes_files or effect.runs_programs)
 
     @property
     def can_be_remembered(self) -> bool:

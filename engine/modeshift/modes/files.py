@@ -285,7 +285,7 @@ def _clean_entry(entry: Mapping[str, Any], slug: str, dropped: _Dropped) -> dict
     """What a mode has of the keys that there are; raises ``ValueError`` for one near to a right."""
     kept: dict[str, Any] = {}
     for key, value in entry.items():
-        known_keys = {name.lower(): name for name in ("permissions", *EDGES)}
+        known_keys = {name.lower(): name for name in ("permissions", "conversation", *EDGES)}
         near = get_close_matches(key.lower(), known_keys, 1, cutoff=0.85)
         if key == "model" and value is not None and not re.fullmatch(MODEL, str(value)):
             why = "is neither 'offline' nor 'provider:name'; MODEL is used"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from hashlib import sha256
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
@@ -36,6 +36,9 @@ def _check_plain(name: str) -> str:
 _OneLine = Annotated[_NotBlank, AfterValidator(_check_plain)]
 _Pattern = Annotated[str, Field(min_length=1)]
 _NamePattern = Annotated[str, AfterValidator(check_glob)]
+
+
+Part = Literal["questions", "todos", "completion"]
 
 
 class _Data(BaseModel):
@@ -140,6 +143,8 @@ class ModeText(_Data):
     """From where it may come here; None for from anywhere."""
     subtasks: tuple[str, ...] | None = None
     """The modes in which it may begin sub-tasks; None for any."""
+    conversation: tuple[Part, ...] = get_args(Part)
+    """Which of the tools for questions, notes and the end of a turn it has."""
     then: str | None = None
     """The mode that a thread goes to when a turn ends here; None for this one."""
     default: bool = False

@@ -178,7 +178,7 @@ def _check_group(
 ) -> Verdict | None:
     """Denies tools of groups that the mode lacks, and files that its ``fileRegex`` excludes."""
     if tool.group is None:
-        return None
+        return _check_conversation(mode, tool)
     grant = mode.grant(tool.group)
     if grant is not None and tool.served is not None:
         return _check_server(mode, grant, tool, tool.served)
@@ -193,6 +193,17 @@ def _check_group(
         f"{mode.name} mode has no {tool.group!r} tools{but}, so {tool.name} did not run.",
         is_missing=True,
     )
+
+
+def _check_conversation(mode: Mode, tool: ToolSpec) -> Verdict | None:
+    """Denies what the mode's file leaves out of the tools that modes have without a group."""
+    if tool.effect.starts_subtask and mode.subtasks == ():
+        why = "begins no sub-tasks"
+    elif tool.effect.part and tool.effect.part not in mode.conversation:
+        why = f"has no {tool.effect.part!r} in its conversation"
+    else:
+        return None
+    return Verdict("deny", f"{mode.name} mode {why}, so {tool.name} did not run.", is_missing=True)
 
 
 def _check_server(mode: Mode, grant: Grant, tool: ToolSpec, served: ServerTool) -> Verdict | None:

@@ -181,7 +181,8 @@ def _has(mode: Mode, tool: ToolSpec, probe: Probe | None) -> bool:
         return False
     grant = mode.grant(tool.group) if tool.group is not None else None
     if tool.group is None:
-        return True
+        is_left_out = tool.effect.part and tool.effect.part not in mode.conversation
+        return not is_left_out and not (tool.effect.starts_subtask and mode.subtasks == ())
     if grant is None:
         lines = list_free_commands(mode, tool)
         return bool(lines) if probe is None else probe.args.get(tool.command or "") in lines

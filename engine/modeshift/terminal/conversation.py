@@ -294,9 +294,11 @@ class Conversation:
             f"model      {self._deps.catalog[mode].model or self._deps.models.default}",
             f"switches   {self._deps.seat(mode).describe_way(values.get('instructions') or ())}",
             f"window     {last.get('used') or 0} tokens{size}",
-            f"workspace  {values.get('workspace') or self._deps.toolbox.workspace.root}",
             f"runs       {where}",
         ]
+        toolbox = self._deps.toolbox
+        if toolbox.has_workspace:
+            lines.insert(-1, f"workspace  {values.get('workspace') or toolbox.workspace.root}")
         self._screen.lines(lines)
 
     async def _ask(self, question: Interrupt, state: dict[str, Any]) -> Command[Any]:

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from math import isfinite
 from pkgutil import resolve_name
 from typing import Any
@@ -90,6 +91,11 @@ class Toolbox:
     def sandbox(self) -> Sandbox | None:
         """What commands run in; None if they have the rights of whoever runs this."""
         return self.commands.sandbox
+
+    @cached_property
+    def has_workspace(self) -> bool:
+        """Whether a tool works on files or runs commands; else there need be no folder."""
+        return any(spec.needs_workspace for spec in self.specs)
 
     @property
     def environment(self) -> str:

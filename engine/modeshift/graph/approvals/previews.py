@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from modeshift.graph.approvals.requests import list_other_changes
+from modeshift.graph.approvals.requests import list_other_changes, list_risks
 from modeshift.graph.approvals.ways import list_suggestions
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.effects import Risk
@@ -145,13 +145,14 @@ def _preview_switch(
     deps: AgentDeps, source: str, target: str, written: Sequence[str], *, is_subtask: bool
 ) -> SwitchPreview:
     gained, lost = deps.machine.compare_tools(source, target)
+    modes = deps.catalog[source], deps.catalog[target]
     return SwitchPreview(
         source=source,
         target=target,
         gained=gained,
         risks={name: deps.toolbox[name].spec.risk for name in gained},
         lost=lost,
-        changes=list(list_other_changes(deps, deps.catalog[source], deps.catalog[target])),
+        changes=[*list_other_changes(deps, *modes), *list_risks(deps, *modes)],
         is_subtask=is_subtask,
         plans=[_show_file(deps, path) for path in written if path.endswith(".md")],
     )

@@ -108,6 +108,8 @@ def _describe(
     place = f" (in the sub-task {task!r})" if context.seat.depth else ""
     if judged.effect.switches_mode:
         target = deps.catalog[judged.args["mode_slug"]]
+        risks = list_risks(deps, mode, target)
+        changes = " ".join([describe_switch(deps, mode, target), *risks])
         if judged.effect.starts_subtask:
             todos = [
                 f"- {todo['content']} ({todo.get('status', 'pending')})"
@@ -116,13 +118,13 @@ def _describe(
             text = make_readable("\n".join([judged.args["message"], *todos]))
             return (
                 f"Start a sub-task in {target.name} mode{place}? "
-                f"{describe_switch(deps, mode, target)}{_describe_met(judged)} It is told:\n{text}"
+                f"{changes}{_describe_met(judged)} It is told:\n{text}"
                 f"{_describe_unseen(judged)}"
             )
         return (
             f"Switch from {mode.name} to {target.name} mode? "
             f"{'' if shown['reason'] == NO_REASON else 'Reason: '}{shown['reason']}\n"
-            f"{describe_switch(deps, mode, target)}{_describe_met(judged)}"
+            f"{changes}{_describe_met(judged)}"
         )
     if judged.effect.takes_answer:
         labels = [f"- {label}" for label in list_suggestions(judged.args)]
@@ -149,11 +151,14 @@ def describe_switch(deps: AgentDeps, source: Mode, target: Mode) -> str:
     return " ".join([tools, *list_other_changes(deps, source, target)])
 
 
+def list_risks(deps: AgentDeps, source: Mode, target: Mode) -> list[str]:
+    """What the modes do at most, in a sentence for a person; none where that stays the same."""
+    before, after = (find_risk(mode, deps.toolbox.specs)[1] for mode in (source, target))
+    return [f"At most, it then {after}; now it {before}."] if before != after else []
+
+
 def list_other_changes(deps: AgentDeps, source: Mode, target: Mode) -> Iterator[str]:
     """What a switch changes beside the tools, in sentences."""
-    before, after = (find_risk(mode, deps.toolbox.specs)[1] for mode in (source, target))
-    if before != after:
-        yield f"At most, it then {after}; now it {before}."
     if source.grant("edit") and target.grant("edit"):
         before, after = (mode.edit_limit or "every file" for mode in (source, target))
         if before != after:

@@ -41,7 +41,7 @@ from modeshift.tools.processes.sandboxes import (
 )
 from modeshift.tools.server_tools import ManagedServer, NoPool, ServerPool, open_pool
 from modeshift.tools.servers import Server
-from modeshift.tools.toolbox import build_toolbox
+from modeshift.tools.toolbox import build_toolbox, tool_specs
 from modeshift.tools.workspace.workspace import Workspace
 
 log = logging.getLogger("modeshift")
@@ -76,19 +76,18 @@ class AgentLoader:
         servers: tuple[Server, ...] = (),
         pool: ServerPool | NoPool | None = None,
     ) -> None:
-        """Makes the default workspace; one that the user names must exist.
+        """Makes the default workspace; one that the user names must exist, if a tool needs one.
 
         A process that has several loaders gives them one ``started_calls`` and one ``pool``.
         ``servers`` are the MCP servers of the editor's session. Blocks, as the methods do; raises
         ``ConfigurationError``.
         """
-        if settings.workspace == get_default_workspace():
-            with suppress(OSError):  # the workspace says that it is not there
-                settings.workspace.mkdir(exist_ok=True)
         self._settings = settings
-        self._workspace = Workspace(
-            settings.workspace, list_databases(settings), heeds_ignore_files=True
-        )
+        make = partial(Workspace, settings.workspace, list_databases(settings))
+        needed = any(spec.needs_workspace for spec in tool_specs(make(must_exist=False)))
+        if needed:
+            self._make_folder()
+        self._workspace = make(heeds_ignore_files=True, must_exist=needed)
         self._commands = build_commands(settings)
         self._models = Models(
             settings.model,
@@ -101,8 +100,7 @@ class AgentLoader:
         self._started_calls = started_calls or StartedCalls()
         self._pool = pool or open_pool()
         # What an agent may not open still steers it.
-        plain = Workspace(settings.workspace, list_databases(settings))
-        self._sources = Sources(settings, plain, servers)
+        self._sources = Sources(settings, make(must_exist=needed), servers)
         self._looked = -inf
 
     def deps(self) -> AgentDeps:
@@ -126,6 +124,8 @@ class AgentLoader:
             self._workspace, loaded.catalog, self._commands, self._settings.network_hosts
         )
         configured = [entry.server for entry in loaded.servers if entry.server is not None]
+        if any(server.command for server in configured):
+            self._make_folder()  # where they run
         servers: Sequence[ManagedServer] = ()
         if not isinstance(self._pool, NoPool):
             servers = self._pool.assign(self, configured, self._workspace, self._commands.sandbox)
@@ -155,6 +155,11 @@ class AgentLoader:
         except ValueError as error:
             raise ConfigurationError(str(error)) from error
         return deps
+
+    def _make_folder(self) -> None:
+        if self._settings.workspace == get_default_workspace():
+            with suppress(OSError):  # the workspace says that it is not there
+                self._settings.workspace.mkdir(exist_ok=True)
 
     def _load(self) -> LoadedFiles:
         try:

@@ -242,7 +242,8 @@ class OfflineModel(LocalModel):
 def respond(messages: Sequence[BaseMessage], tools: Collection[str]) -> AIMessage:
     """The next message of the conversation; ``tools`` are the names of those bound."""
     start = max((n for n, m in enumerate(messages) if isinstance(m, HumanMessage)), default=None)
-    if start is not None and messages[start].text.endswith(render_summary_request()):
+    requests = tuple(render_summary_request(has_files=has) for has in (True, False))
+    if start is not None and messages[start].text.endswith(requests):
         return _build_message(messages, _retell(messages[:start]), [])
     steps = parse(messages[start].text) if start is not None else []
     if start is None or not steps:

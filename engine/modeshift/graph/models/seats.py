@@ -82,7 +82,7 @@ class Seat:
         return BoundModel(
             SystemMessage(shared.system_prompt),
             shared.models[mode],
-            {tool.name: shared.toolbox[tool.name].declared for tool in shared.toolbox.specs},
+            shared.declared,
             self.tools,
             mode.model or shared.models.default,
             shared.models.service(mode),
@@ -136,6 +136,7 @@ class Seat:
             open_modes=self._describe_ways(Way.ASK) if self.depth == 0 else "",
             task_modes=self._describe_ways(Way.TASK),
             is_subtask=self.depth > 0,
+            has_files=shared.toolbox.has_workspace,
             folder=shared.prompts,
         )
 
@@ -265,13 +266,20 @@ class BoundModes:
             {slug: mode.purpose for slug, mode in self.catalog.items()},
             self.prompt_rules(None),
             self.prompts,
+            has_files=self.toolbox.has_workspace,
         )
+
+    @cached_property
+    def declared(self) -> dict[str, Any]:
+        """The tools that some mode has, by name, as a model is told of them."""
+        had = {name for slug in self.catalog for name in self.list_tools(slug)}
+        specs = (spec for spec in self.toolbox.specs if spec.name in had)
+        return {spec.name: self.toolbox[spec.name].declared for spec in specs}
 
     @cached_property
     def all_tools_size(self) -> int:
         """About how many tokens the tools of all modes take."""
-        tools: list[Any] = [self.toolbox[tool.name].declared for tool in self.toolbox.specs]
-        return count_tokens_approximately([], tools=tools) * 5 // 4
+        return count_tokens_approximately([], tools=[*self.declared.values()]) * 5 // 4
 
     def describe_host_limit(self, limit: Mode | None) -> str:
         """For the model; empty for none."""

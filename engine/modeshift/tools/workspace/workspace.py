@@ -129,7 +129,12 @@ class Workspace:
     """A folder, by its real path."""
 
     def __init__(
-        self, root: Path, locked: Iterable[Path] = (), *, heeds_ignore_files: bool = False
+        self,
+        root: Path,
+        locked: Iterable[Path] = (),
+        *,
+        heeds_ignore_files: bool = False,
+        must_exist: bool = True,
     ) -> None:
         """What ignore files name can be out of reach. None of the ``locked`` files is opened.
 
@@ -137,7 +142,7 @@ class Workspace:
         a file is closed.
         """
         self._locked = tuple(locked)
-        if not root.is_dir():
+        if must_exist and not root.is_dir():
             raise ConfigurationError(
                 f"WORKSPACE {str(root)!r} is not a folder; create it, or name one that exists"
             )

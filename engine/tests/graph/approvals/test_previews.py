@@ -77,7 +77,7 @@ def test_a_switch_has_its_tools_and_plans_and_a_command_its_line(workspace: Path
     call = {"id": "1", "name": "switch_mode", "args": args, "condition": "Met: a."}
     shown = preview_call(deps, call, "code")
     assert shown is not None
-    _, change = shown["switch"]["changes"]
+    change, _ = shown["switch"]["changes"]
     assert change.startswith("Files to edit: Markdown files only")
     assert shown["switch"]["condition"] == "Met: a."
     command = preview(deps, "execute_command", command="a\u202e")
