@@ -219,6 +219,7 @@ class Sources:
         self._workspace = workspace
         self._servers = servers
         self._specs = tool_specs(workspace)
+        self._has_workspace = any(spec.needs_workspace for spec in self._specs)
         self._project = ProjectFiles()
         self._last: LastLoaded | None = None
 
@@ -231,7 +232,7 @@ class Sources:
         """
         last, settings = LastLoaded(self._last), self._settings
         user_rules = self._read_permissions(last)
-        project = read_project(self._workspace)
+        project = read_project(self._workspace) if self._has_workspace else ProjectFiles()
         self._project = self._select_trusted(project, last.notices)
         modes = read_modes(last, settings, self._specs, self._project.modes)
         folders = settings.all_rules_folders
@@ -253,7 +254,8 @@ class Sources:
         catalog = layer_modes(modes, default, (*user_rules, *self._protect_own_files()), lost)
         last.notices += list_asking(catalog, self._specs)
         last.notices += [*rules.find_problems([*catalog]), *self._project.unused]
-        last.notices += find_unread(self._workspace, folders)
+        if self._has_workspace:
+            last.notices += find_unread(self._workspace, folders)
         servers = read_servers(last, settings, self._workspace, self._servers)
         notices = [to_one_line(notice, 1000) for notice in dict.fromkeys(last.notices)]
         if (more := len(notices) - MAX_NOTICES) > 0:
