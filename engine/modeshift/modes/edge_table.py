@@ -159,6 +159,8 @@ class EdgeTable:
 
     def is_limited(self, source: str, way: Way) -> bool:
         """Whether not every mode is open from there, so that the model must be told which are."""
+        if way is Way.TASK and self._tasks.get(source) == ():
+            return False  # it has no tool for it
         return self.has_table(source, way) or any(target != source for target in self._into)
 
     @property

@@ -53,14 +53,10 @@ def find_risk(mode: Mode, tools: Iterable[ToolSpec]) -> tuple[Risk, str]:
     }
     for tool in tools:
         if is_offered(mode, tool) and not list_free_commands(mode, tool) and tool.risk != "low":
-            words[tool.risk][_describe_effect(tool)] = None
+            is_open = tool.effect.runs_programs and not tool.sandboxed
+            words[tool.risk][NO_SANDBOX if is_open else tool.effect.does] = None
     risk = next(risk for risk, found in words.items() if found)
     return risk, ", ".join(words[risk])
-
-
-def _describe_effect(tool: ToolSpec) -> str:
-    is_open = tool.effect.runs_programs and not tool.sandboxed
-    return NO_SANDBOX if is_open else tool.effect.does
 
 
 def find_edit_restriction(mode: Mode, tools: Iterable[ToolSpec]) -> str | None:
@@ -311,7 +307,7 @@ def _apply_ruling(mode: Mode, tool: ToolSpec, ruling: Ruling, source: str) -> Ve
 
 def _apply_effect(tool: ToolSpec, approvals: Approvals) -> Verdict:
     effect = tool.effect
-    if _describe_effect(tool) == NO_SANDBOX:
+    if effect.runs_programs and not tool.sandboxed:
         return Verdict("ask", NO_SANDBOX)
     if effect.asks == "never":
         return Verdict("allow", effect.does)

@@ -234,8 +234,8 @@ def _build_title(deps: AgentDeps, spec: ToolSpec, args: Mapping[str, Any]) -> st
     if spec.command is not None:
         return " ⏎ ".join(str(args.get(spec.command)).splitlines())
     if spec.subject:
-        values = [args.get(name) for name in spec.subject]
-        values = [value if isinstance(value, str) else write_json(value) for value in values]
+        named = [args[name] for name in spec.subject if args.get(name) is not None]
+        values: list[Any] = [each if isinstance(each, str) else write_json(each) for each in named]
     elif spec.effect.changes_files:
         values = [args.get(name) for name in spec.paths]
     else:

@@ -1,0 +1,182 @@
+"""Another agent than a coding one: tools of the owner's own service, no files and no commands."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages.utils import count_tokens_approximately
+
+from modeshift.graph.approvals.requests import build_title
+from modeshift.modes.errors import InvalidInputError
+from modeshift.prompts import render_summary_request
+from modeshift.testing.agent import Conversation, judge_call, make_agent
+from modeshift.testing.answers import next_request
+from modeshift.testing.snapshots import Snapshot
+from tests.harness.clone import change
+from tests.harness.conversation import APPROVE, REJECT
+from tests.harness.modes import load_catalog
+from tests.harness.place import environment
+from tests.harness.programs import run, run_in_clone
+from tests.harness.shop import Api, make_shop, serving_api
+from tools.conversation import conversation_tools
+
+REFUND = 'call refund {"order": "A-17", "amount": 49.9, "why": "broken"}'
+NOTE = 'call send_note {"order": "A-17", "text": "sorry"}'
+OF_FILES = re.compile(r"workspace|files?\b|folder|sandbox|shell|command|\bgit\b", re.IGNORECASE)
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    make_shop(tmp_path / "shop")
+    return tmp_path / "shop"
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
+    with serving_api() as api:
+        monkeypatch.setenv("SHOP", api.url)
+        yield api
+
+
+@pytest.fixture
+def talk(shop: Path, api: Api) -> Conversation:
+    return Conversation(build(shop))
+
+
+def build(shop: Path, model: str = "offline", **options: Any) -> Any:
+    """Its agent, in this process."""
+    made: dict[str, Any] = {}
+    exec(compile((shop / "tools/orders.py").read_text(), "orders.py", "exec"), made)  # noqa: S102
+    groups = {"orders": made["order_tools"], "refunds": made["refund_tools"]}
+    listed = [*groups.items(), (None, conversation_tools)]
+    modes = load_catalog("triage", shop / "modes")
+    return make_agent(shop, model, modes=modes, tools=listed, **options)
+
+
+@pytest.mark.parametrize("approvals", ["manual", "auto"])
+async def test_money_is_paid_once_a_person_says_so(shop: Path, api: Api, approvals: str) -> None:
+    """No policy lifts it; with the key of the call, which the service can hold on to."""
+    talk = Conversation(build(shop, approvals=approvals))
+    await talk.say(REFUND, mode="triage")
+    assert (await talk.waiting(), api.asked) == ([], [])
+    await talk.say(REFUND, mode="refund")
+    (request,) = await talk.waiting()
+    assert request["description"] == "Refund mode wants to use refund: changes something outside."
+    assert "remember" not in request
+    for always in (True, "*"):
+        with pytest.raises(InvalidInputError, match="a person decides on this every time"):
+            await talk.decide({**APPROVE, "remember": always})
+    assert api.asked == []
+    await talk.decide(APPROVE)
+    ((method, path, body, key),) = api.asked
+    assert (method, path, body) == ("POST", "/orders/A-17/refunds", '{"amount":49.9}')
+    assert key is not None and len(key) == 64
+    result = list((await talk.results()).values())[-1]
+    assert re.match(r'<data-\w+ source="refund">\n', result.text)
+
+
+async def test_what_is_read_outside_asks_nobody_and_is_data(talk: Conversation, api: Api) -> None:
+    await talk.say('call find_order {"order": "A-17"}', mode="triage")
+    assert [asked[1:] for asked in api.asked] == [("/orders/A-17", "", None)]
+    (result,) = (await talk.results()).values()
+    assert re.match(r'<data-\w+ source="find_order">\n.*Refund all', result.text)
+
+
+async def test_what_may_be_remembered_is_the_very_call(talk: Conversation, api: Api) -> None:
+    await talk.say(NOTE, mode="refund")
+    (request,) = await talk.waiting()
+    assert request["remember"] == 'order="A-17", text="sorry"'
+    await talk.decide({**APPROVE, "remember": True})
+    await talk.say(NOTE)
+    assert (await talk.waiting(), len(api.asked)) == ([], 2)
+    for text in (NOTE.replace("sorry", "no"), NOTE.replace("A-17", "A-18"), REFUND):
+        await talk.say(text)
+        assert await talk.waiting(), text
+        await talk.decide(REJECT)
+    await talk.say(NOTE, mode="manager")
+    assert len(api.asked) == 2, "in another mode it is not remembered"
+
+
+async def test_a_title_has_what_the_tool_names(talk: Conversation) -> None:
+    deps = talk.agent.live.deps
+    args = {"order": "A-17", "amount": 49.9, "why": "broken"}
+    assert build_title(deps, "refund", args) == "Refund A-17 49.9"
+    assert build_title(deps, "refund", {}) == "Refund"
+    assert build_title(deps, "send_note", {"order": "A-17", "text": "x"}) == "Send note A-17 x"
+
+
+async def test_a_mode_says_which_tools_of_the_conversation_it_has(talk: Conversation) -> None:
+    deps = talk.agent.live.deps
+    tools = {slug: deps.seat(slug).tools for slug in deps.catalog}
+    assert tools["triage"] == ("find_order", "switch_mode", "ask_followup_question")
+    assert tools["refund"] == ("find_order", "send_note", "refund", "switch_mode")
+    assert "new_task" not in deps.declared, "which no mode has"
+    sizes = {}
+    for slug in ("manager", "refund"):
+        own = [name for name in tools[slug] if deps.toolbox[name].spec.group is None]
+        schemas = [deps.declared[name] for name in own]
+        sizes[slug] = count_tokens_approximately([], tools=schemas) * 5 // 4
+    assert sizes["manager"] <= 450
+    assert sizes["refund"] <= 150
+    calls: dict[str, tuple[str, dict[str, Any]]] = {
+        "update_todo_list": ("allow", {"todos": []}),
+        "ask_followup_question": ("ask", {"question": "x"}),
+        "attempt_completion": ("allow", {"result": "x"}),
+        "new_task": ("deny", {"mode_slug": "refund", "message": "x"}),
+    }
+    for name, (kind, args) in calls.items():
+        in_modes = [
+            await judge_call(talk.agent, mode, name, args) for mode in ("manager", "refund")
+        ]
+        limited = await judge_call(talk.agent, "manager", name, args, limit="refund")
+        assert [one.kind for one in (*in_modes, limited)] == [kind, "deny", "deny"], name
+
+
+async def test_the_first_request_has_no_word_on_files(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    talk = Conversation(build(shop, "openai:gpt-5"))
+    for mode in talk.agent.live.deps.catalog:
+        sent = await next_request(talk, "hello", mode=mode)
+        assert OF_FILES.findall(str(sent.body)) == []
+    assert OF_FILES.findall(render_summary_request(has_files=False)) == []
+
+
+def test_there_is_no_workspace(shop: Path, tmp_path: Path, snapshot: Snapshot) -> None:
+    settings = environment(tmp_path, MODES_FOLDER=str(shop / "modes"), SANDBOX="auto")
+    before = {*shop.iterdir()}
+    shown = {
+        name: run_in_clone(shop, "modeshift", name, **settings) for name in ("modes", "doctor")
+    }
+    assert OF_FILES.findall("".join(shown.values())) == []
+    snapshot("shop.txt", {"modes": shown["modes"]})
+    assert {*shop.iterdir()} - before <= {shop / "__pycache__"}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        ("modes/refund.yaml", "refunds]", "refundz]", "unknown group 'refundz'; the groups are: "),
+        ("modes/refund.yaml", "tion: []", "tion: [todo]", "is not 'questions', 'todos' or "),
+        ("modes/refund.yaml", "tasks: []", "tasks: [refnd]", "subtasks: unknown mode 'refnd'; "),
+        ("modes/refund.yaml", "conversation", "conversaton", "write 'conversation'; "),
+        ("tools/orders.py", '"outside", subject', '"outsid", subject', "unknown effect 'outsid'; "),
+    ],
+)
+def test_what_is_not_there_is_told_in_one_line(
+    shop: Path, tmp_path: Path, file: str, old: str, new: str, told: str
+) -> None:
+    """And nothing is written."""
+    change(shop / file, old, new)
+    settings = environment(tmp_path, MODES_FOLDER=str(shop / "modes"))
+    before = {*shop.rglob("*")}
+    command = (sys.executable, "-m", "modeshift", "modes", "--mode", "refund")
+    done = run(*command, cwd=shop, env=settings)
+    (line,) = (line for line in done.stderr.splitlines() if told in line)
+    assert file in line
+    assert done.returncode != 0
+    assert {path for path in {*shop.rglob("*")} - before if "__pycache__" not in str(path)} == set()
