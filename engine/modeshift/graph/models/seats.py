@@ -271,9 +271,9 @@ class BoundModes:
 
     @cached_property
     def declared(self) -> dict[str, Any]:
-        """The tools that some mode has, by name, as a model is told of them."""
+        """The tools by name, as a model is told of them; without what every mode leaves out."""
         had = {name for slug in self.catalog for name in self.list_tools(slug)}
-        specs = (spec for spec in self.toolbox.specs if spec.name in had)
+        specs = (spec for spec in self.toolbox.specs if spec.group or spec.name in had)
         return {spec.name: self.toolbox[spec.name].declared for spec in specs}
 
     @cached_property
