@@ -38,8 +38,8 @@ def main(mode: str | None = None) -> Iterator[str]:
             yield f"{removed.relative_to(root)}: removed"
     if re.search(r"(?m)^default: *true\b", text):
         heir = next(slug for slug in slugs if slug != mode)
-        with (root / f"modes/{heir}.yaml").open("a", encoding="utf-8") as other:
-            other.write("default: true\n")
+        with (root / f"modes/{heir}.yaml").open("a", encoding="utf-8") as modes:
+            modes.write("default: true\n")
         yield f"modes/{heir}.yaml: is the default mode now"
     for pattern, words in MAY_NAME_IT.items():
         named = re.compile(words.format(slug=re.escape(mode), name=re.escape(name)))
