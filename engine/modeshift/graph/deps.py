@@ -8,8 +8,10 @@ from typing import get_type_hints
 from modeshift.graph.models.seats import BoundModes
 from modeshift.graph.state import list_own_keys
 from modeshift.graph.threads import StartedCalls
+from modeshift.modes.effects import Risk
 from modeshift.modes.facts import ProjectTests
-from modeshift.modes.policy import Approvals
+from modeshift.modes.mode import Mode
+from modeshift.modes.policy import Approvals, find_risk
 from modeshift.project import load_project
 
 
@@ -42,10 +44,18 @@ class AgentDeps(BoundModes):
     state: type = field(default_factory=lambda: load_project().state, kw_only=True)
     """The clone's ``State``."""
 
+    _risks: dict[str, tuple[Risk, str]] = field(default_factory=dict, init=False, compare=False)
+
     def __post_init__(self) -> None:
         # LangGraph uses them for channels, and for another node.
         taken = frozenset({*get_type_hints(self.state), "intake"})
         object.__setattr__(self, "taken_names", taken)
+
+    def find_risk(self, mode: Mode) -> tuple[Risk, str]:
+        """What the mode can do at most; found once, as its tools stay what they are."""
+        if mode.slug not in self._risks:
+            self._risks[mode.slug] = find_risk(mode, self.toolbox.specs)
+        return self._risks[mode.slug]
 
     @cached_property
     def own_keys(self) -> frozenset[str]:

@@ -27,7 +27,6 @@ from modeshift.modes.conditions import parse_condition
 from modeshift.modes.edge_table import Way
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.phases import Phase
-from modeshift.modes.policy import find_risk
 from modeshift.server.checkpointer import is_opened, read_values
 from modeshift.storage.kept_threads import spell_thread
 
@@ -280,7 +279,7 @@ def _describe(deps: AgentDeps, slug: str) -> dict[str, Any]:
         "is_default": slug == deps.catalog.default,
         "groups": [grant.model_dump(by_alias=True, exclude_none=True) for grant in mode.groups],
         "tools": list(tools),
-        "risk": find_risk(mode, deps.toolbox.specs)[0],
+        "risk": deps.find_risk(mode)[0],
         "subjects": {
             name: subject for name in tools if (subject := deps.toolbox[name].spec.subject)
         },

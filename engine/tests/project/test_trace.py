@@ -6,12 +6,12 @@ from types import ModuleType
 
 from benchmarks.trace import Hop, Tracer, count, measure_ways
 
-MOST = {
+LAST_RELEASE = {
     "`act` of one read_file": 45,
-    "a turn with one read": 180,
-    "an approved switch to the next question": 200,
+    "a turn with one read": 179,
+    "an approved switch to the next question": 199,
 }
-"""Hops; a change that needs more says why."""
+"""Hops. A tenth more is a reason to look where they come from."""
 
 
 def _make_module(name: str, source: str, **more: object) -> ModuleType:
@@ -38,4 +38,5 @@ def test_what_a_hop_is() -> None:
 
 def test_the_ways_stay_short() -> None:
     hops = {what: count(way).hops for what, way in measure_ways().items()}
-    assert {what: most for what, most in MOST.items() if not 0 < hops[what] <= most} == {}, hops
+    most = {what: last * 1.1 for what, last in LAST_RELEASE.items()}
+    assert {what: limit for what, limit in most.items() if not 0 < hops[what] <= limit} == {}, hops

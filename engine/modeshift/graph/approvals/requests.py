@@ -15,7 +15,6 @@ from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import InvalidCallError
 from modeshift.modes.mode import Mode
 from modeshift.modes.plain_text import escape_invisible, find_invisible, make_readable, to_one_line
-from modeshift.modes.policy import find_risk
 
 MAX_REASON = 1000
 NO_REASON = "The model gave no reason."
@@ -153,7 +152,7 @@ def describe_switch(deps: AgentDeps, source: Mode, target: Mode) -> str:
 
 def list_risks(deps: AgentDeps, source: Mode, target: Mode) -> list[str]:
     """What the modes do at most, in a sentence for a person; none where that stays the same."""
-    before, after = (find_risk(mode, deps.toolbox.specs)[1] for mode in (source, target))
+    before, after = (deps.find_risk(mode)[1] for mode in (source, target))
     return [f"At most, it then {after}; now it {before}."] if before != after else []
 
 

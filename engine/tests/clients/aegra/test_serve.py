@@ -1,5 +1,6 @@
 """``make serve`` says what it lacks."""
 
+import shutil
 import sysconfig
 from pathlib import Path
 
@@ -57,11 +58,21 @@ def write_program(file: Path, text: str) -> Path:
     return file
 
 
+def make_clone(folder: Path) -> None:
+    """What the script looks at, and the programs that it calls, of which none is a Python."""
+    for name in ("requirements.lock", "pyproject.toml"):
+        (folder / name).touch()
+    (folder / "bin").mkdir()
+    for program in ("cat", "cksum"):
+        (folder / "bin" / program).symlink_to(str(shutil.which(program)))
+
+
 @pytest.mark.parametrize("given", ["", "bin/python3.12"])
 def test_without_a_python_that_is_new_enough_make_says_what_to_do(
     tmp_path: Path, given: str
 ) -> None:
     """uv would download one, unasked."""
+    make_clone(tmp_path)
     write_program(tmp_path / "bin/python3.12", "exit 127")  # as pyenv's are
     (tmp_path / ".venv/bin").mkdir(parents=True)
     (tmp_path / ".venv/bin/uv").symlink_to(UV)
@@ -75,6 +86,7 @@ def test_without_a_python_that_is_new_enough_make_says_what_to_do(
 
 
 def test_make_finds_a_python_of_pyenvs(tmp_path: Path) -> None:
+    make_clone(tmp_path)
     write_program(tmp_path / "bin/python3.12", "exit 127")
     python = write_program(tmp_path / ".pyenv/versions/3.12.1/bin/python", "exit 0")
     write_program(tmp_path / ".venv/bin/uv", 'echo "$@"')
