@@ -48,7 +48,7 @@ SWITCHES = [
 ENTRY = [{"from": "work", "when": "plan_written"}]
 
 
-def mode(slug: str, *groups: str, **keys: Any) -> Mode:
+def mode(slug: str, *groups: Any, **keys: Any) -> Mode:
     words = {"name": slug.title(), "role_definition": "x", "groups": list(groups)}
     return Mode.model_validate({"slug": slug} | words | keys)
 
@@ -59,6 +59,7 @@ MODES = (
     mode("later", "read", "edit"),
     mode("met", "read", "edit"),
     mode("work", "read", "edit", "command", "mcp"),
+    mode("texts", "read", ["edit", {"fileRegex": r"\.md$"}]),
     mode("strict", "read", permissions={"switch_mode": {"*": "ask"}}),
     mode("shut", "read", "edit", enter_from=ENTRY),
     mode("unheard", "read", model="nobody:x"),
@@ -152,6 +153,7 @@ async def test_verdicts_in_context(deps: AgentDeps, snapshot: Snapshot) -> None:
         "deep in sub-tasks": replace(first, seat=deps.seat("start", None, 2)),
         "auto, in work": CallContext(deps.seat("work"), Approvals.AUTO),
         "in work, limited to met": CallContext(deps.seat("work", "met"), manual),
+        "in work, limited to texts": CallContext(deps.seat("work", "texts"), Approvals.AUTO),
         "in free": CallContext(deps.seat("free"), manual),
     }
     said: dict[str, str] = {}
