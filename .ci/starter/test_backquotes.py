@@ -24,8 +24,8 @@ MADE = {name for text in ALL_PAGES.values() for name in re.findall(r"<!-- .*?(\S
 def read_docstrings(name: str) -> str:
     """All texts of a module that are statements of their own."""
     nodes = ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8")))
-    constants = (node.value for node in nodes if isinstance(node, ast.Expr))
-    return "\n".join(str(each.value) for each in constants if isinstance(each, ast.Constant))
+    values = (node.value for node in nodes if isinstance(node, ast.Expr))
+    return "\n".join(str(each.value) for each in values if isinstance(each, ast.Constant))
 
 
 def list_targets(makefile: str) -> set[str]:
@@ -33,11 +33,8 @@ def list_targets(makefile: str) -> set[str]:
 
 
 OWNERS, ENGINES = list_targets("Makefile"), list_targets("engine/Makefile")
-CODE = "\n".join(
-    (ROOT / name).read_text(encoding="utf-8") for name in [*SOURCES, ".ci/venv", "Makefile"]
-)
-SETTINGS = {name.upper() for name in Settings.model_fields}
-WORDS = SETTINGS | set(re.findall(r"\w+", CODE))
+CODE = "\n".join((ROOT / name).read_text() for name in [*SOURCES, ".ci/venv", "Makefile"])
+WORDS = {*re.findall(r"\w+", CODE), *map(str.upper, Settings.model_fields)}
 PROJECT = (ROOT / "engine/pyproject.toml").read_text(encoding="utf-8")
 
 
