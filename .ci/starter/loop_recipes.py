@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import BaseMessage
+
 from modeshift.modes.errors import InvalidInputError
 from tests.harness.conversation import REJECT, Conversation, edit, restart, script
 

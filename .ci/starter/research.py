@@ -8,15 +8,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from graph.agent import build as build_agent
 from langgraph.checkpoint.memory import InMemorySaver
+from repository import ROOT
+
 from modeshift.commands.modes import main as list_modes
 from modeshift.graph.models.loading import Models
-from repository import ROOT
 from tests.harness.conversation import APPROVE, Conversation
 from tests.harness.place import UserFolders
 from tests.harness.scripted import ScriptedModel, calling
-
-from graph.agent import build as build_agent
 
 FETCHED: list[str] = []
 

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from modeshift.modes.phases import ENGINE_NODES, NEEDED
 from playwright.sync_api import Browser, expect
 from repository import ROOT
+
+from modeshift.modes.phases import ENGINE_NODES, NEEDED
 from tests.clients.page.browser import PROBLEM, Person, opened
 from tests.harness.root import ENGINE
 from tests.harness.server import running

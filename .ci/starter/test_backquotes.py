@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 
-from modeshift.graph.configuration.settings import Settings
 from pages import ALL_PAGES
 from repository import ROOT
+
+from modeshift.graph.configuration.settings import Settings
 from tests.harness.clone import git
 
 FILES = git(ROOT, "ls-files", "--cached", "--others", "--exclude-standard", "*.py").stdout.split()

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
-from modeshift.graph.configuration.settings import Settings
 from psycopg.conninfo import conninfo_to_dict
 from repository import ROOT
+
+from modeshift.graph.configuration.settings import Settings
 from tests.harness.programs import run
 
 FOLDER = ROOT / "deploy"

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from modeshift.__main__ import COMMANDS
 from pages import read_part
 from repository import ROOT
+
+from modeshift.__main__ import COMMANDS
 from tests.harness.conversation import SECONDS
 from tests.harness.root import ENGINE
 from tests.harness.server import Server, running

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from repository import copy_project
 from test_wheel import clone, make, plain
+
 from tests.harness.programs import run, run_well
 
 __all__ = ["clone"]
@@ -26,8 +27,13 @@ def test_a_lock_of_uvs_fits_in_another_folder(tmp_path: Path) -> None:
     run_well(uv, "sync", "--quiet", "--locked", "--no-dev", cwd=second, env=env)
     shown = run_well(second / ".venv/bin/python", "-c", WHERE, cwd=tmp_path, env=plain(tmp_path))
     assert [Path(file).parents[1] for file in shown.split()] == [second, second / "engine"]
-    served = [second / ".venv/bin/langgraph", "validate"]
-    run_well(*served, cwd=second, env={**plain(tmp_path), "LANGGRAPH_CLI_NO_ANALYTICS": "1"})
+    langgraph = second / ".venv/bin/langgraph"
+    run_well(
+        langgraph,
+        "validate",
+        cwd=second,
+        env={**plain(tmp_path), "LANGGRAPH_CLI_NO_ANALYTICS": "1"},
+    )
 
 
 def test_a_first_start_is_small_and_set_up_once(clone: Path) -> None:

@@ -7,6 +7,7 @@ import httpx
 import pytest
 from loop_recipes import RECIPES
 from repository import ROOT, copy_project
+
 from tests.harness.clone import change
 from tests.harness.conversation import APPROVE
 from tests.harness.programs import run_in_clone

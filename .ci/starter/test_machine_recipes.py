@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from repository import ROOT, copy_project
 from test_loop_recipes import CHECKS, _apply, has_clone
+
 from tests.harness.programs import run_in_clone
 
 BLOCKS: list[tuple[str, str, str, str]] = re.findall(

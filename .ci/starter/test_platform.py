@@ -11,6 +11,7 @@ from zipfile import ZipFile
 import httpx
 import pytest
 from repository import ROOT, copy_project
+
 from tests.harness import prefork
 from tests.harness.conversation import APPROVE
 from tests.harness.place import environment

@@ -8,6 +8,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from pages import ALL_PAGES, PAGES, read_part
+from pydantic import SecretStr
+from repository import ROOT
+from screenshots import are_old
+
 from modeshift.__main__ import COMMANDS
 from modeshift.graph.approvals.decisions import Decision
 from modeshift.graph.configuration.settings import Settings, load_settings
@@ -16,10 +21,6 @@ from modeshift.graph.models.loading import load_model
 from modeshift.modes.policy import Approvals, verdict
 from modeshift.testing.parts import with_parts
 from modeshift.tools.workspace.workspace import Workspace
-from pages import ALL_PAGES, PAGES, read_part
-from pydantic import SecretStr
-from repository import ROOT
-from screenshots import are_old
 from tests.harness.modes import load_catalog
 from tests.harness.place import UserFolders, in_sandbox
 from tests.harness.root import ENGINE

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from modeshift.testing.cassette_format import dump_cassette
 from repository import ROOT, copy_project
-from tests.harness.clone import change
-from tests.harness.programs import run_in_clone
+from tools import GROUPS
 from vcr.request import Request
 
-from tools import GROUPS
+from modeshift.testing.cassette_format import dump_cassette
+from tests.harness.clone import change
+from tests.harness.programs import run_in_clone
 
 
 def read_recipe(page: str) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from test_loop_recipes import follow as follow_loop
 from test_machine_recipes import follow as follow_machine
 from test_recipe import follow as follow_tool
 from test_recipe import read_recipe
+
 from tests.harness.clone import git
 
 pytestmark = pytest.mark.slow

@@ -4,8 +4,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from loop_recipes import RECIPES
 from repository import ROOT, copy_project
-from test_loop_recipes import RECIPES, follow
+from test_loop_recipes import follow
+
 from tests.harness.clone import change, git
 from tests.harness.programs import run, run_in_clone
 
@@ -107,8 +109,8 @@ def test_a_later_version_comes_over(tmp_path: Path) -> None:
         with file.open("a") as module:
             module.write("\n\ndef added_by_upstream() -> None:\n    ...\n")
     for name in ("modes/debug.yaml", "README.md"):
-        with (upstream / name).open("a") as file:
-            file.write("\n# A later word\n")
+        with (upstream / name).open("a") as later:
+            later.write("\n# A later word\n")
     (upstream / "README.md").write_text((ROOT / "README.md").read_text())
     commit(upstream, "A later version")
     (clone / "untracked.txt").touch()

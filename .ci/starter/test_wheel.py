@@ -13,6 +13,7 @@ import httpx
 import pytest
 from langgraph_sdk import get_client
 from repository import ROOT
+
 from tests.harness.clone import git
 from tests.harness.conversation import APPROVE, SECONDS
 from tests.harness.place import environment
