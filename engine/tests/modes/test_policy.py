@@ -25,6 +25,7 @@ from modeshift.testing.snapshots import Snapshot
 
 MARKDOWN = ["edit", {"fileRegex": r"\.md$", "description": "Markdown only"}]
 MCP = ["mcp", {"servers": ["git*"], "tools": ["get_*"]}]
+FREE = {"execute_command": {"ls *": "allow", "cat *": "allow", "rm": "deny"}}
 OWN_RULES = {
     "write_file": {"*": "ask", "docs": "allow", "docs/private": "deny"},
     "execute_command": {"*": "deny", "make": "allow", "make test": "ask"},
@@ -43,7 +44,7 @@ def mode(slug: str, *groups: Any, **keys: Any) -> Mode:
 MODES = (
     mode("worker", "read", "edit", "command", "mcp", "web"),
     mode("bare"),
-    mode("reader", "read", "mcp", permissions={"execute_command": {"ls *": "allow", "rm": "deny"}}),
+    mode("reader", "read", "mcp", permissions=FREE),
     mode("writer", "read", MARKDOWN, MCP),
     mode("plain", "read", ["edit", {"fileRegex": r"\.md$"}]),
     mode(
