@@ -203,6 +203,11 @@ class ToolSpec:
         return self.paths if self.url is None else (*self.paths, self.url)
 
     @property
+    def is_known_by_subject(self) -> bool:
+        """Whether a permission's pattern is for the arguments in ``subject``."""
+        return bool(self.subject) and not (self.paths or self.command or self.url)
+
+    @property
     def takes_patterns(self) -> bool:
         """Whether a permission can be for some calls of the tool and not for others."""
-        return bool(self.paths or self.command or self.url)
+        return bool(self.paths or self.command or self.url or self.subject)

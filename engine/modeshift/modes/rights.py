@@ -56,7 +56,8 @@ def _are_rules_within(source: Mode, target: Mode, name: str, group: str | None) 
     if group is None or target.grant(group) is not None:
         return False
     # Without the group, the rules are a list of commands that the clone's own modes may run.
-    return all(kind == "allow" for _, kind in [*ours, *theirs]) and {*theirs} <= {*ours}
+    are_commands = all(kind == "allow" for _, kind in [*ours, *theirs])
+    return not theirs or (are_commands and {*theirs} <= {*ours})
 
 
 def _list_rules(mode: Mode, name: str) -> list[tuple[str, Kind]]:

@@ -11,7 +11,7 @@ from modeshift.modes.mode import Mode
 from modeshift.modes.phases import Phase
 from modeshift.modes.policy import list_free_commands
 from modeshift.modes.rules.files import get_protection, is_secret
-from modeshift.modes.rules.matching import EVERY
+from modeshift.modes.rules.matching import EVERY, Subject
 from modeshift.proof.moves import Move
 from modeshift.proof.places import Place
 from modeshift.proof.seats import Probe, Seats
@@ -195,9 +195,15 @@ def _has(mode: Mode, tool: ToolSpec, probe: Probe | None) -> bool:
 
 def _denies(mode: Mode, tool: ToolSpec, probe: Probe | None) -> bool:
     """Whether a rule for every call, or for this very one, does: of the mode's own the last."""
-    values = {EVERY, *(probe.args.values() if probe is not None else ())}
+    subject = Subject(tool, probe.args) if probe is not None else None
+
+    def is_for(pattern: str, kind: str) -> bool:
+        if subject is None:
+            return pattern == EVERY or kind != "deny"  # of which some calls are not denied
+        return subject.may_match(pattern) == "yes"
+
     *denials, own = (
-        [kind for name, kind in rules.rules.get(tool.name, {}).items() if name in values]
+        [kind for name, kind in rules.rules.get(tool.name, {}).items() if is_for(name, kind)]
         for rules in (*mode.denials, mode.own_rules)
     )
     return own[-1:] == ["deny"] or any("deny" in kinds for kinds in denials)

@@ -22,6 +22,7 @@ from modeshift.modes.effects import ToolSpec
 from modeshift.modes.facts import BUILT_IN, Done, end_unseen
 from modeshift.modes.phases import Phase
 from modeshift.modes.policy import Approvals, Verdict
+from modeshift.modes.rules.matching import EVERY, list_samples
 from modeshift.proof.decisions import Decided, list_decided
 from modeshift.proof.places import Pending, Place, build_facts, read_facts
 from modeshift.tools.processes.background import Ran
@@ -72,11 +73,14 @@ class Seats:
 
     def _list_args(self, spec: ToolSpec) -> list[dict[str, Any]]:
         paths: list[str | None] = [None] if spec.command else [*PATHS]
-        values = dict.fromkeys(spec.paths, paths)
+        values: dict[str, list[Any]] = dict.fromkeys(spec.paths, paths)
         if spec.url is not None:
             values[spec.url] = ["https://example.com/"]
         if spec.command is not None:
             values[spec.command] = self._list_lines(spec.name)
+        for index, argument in enumerate(spec.subject if spec.is_known_by_subject else ()):
+            words = [pattern.split()[index] for pattern in self._list_patterns(spec.name)]
+            values[argument] = ["-", *chain.from_iterable(map(list_samples, words))]
         number = max(map(len, values.values()), default=1)
         return [
             {name: options[index % len(options)] for name, options in values.items()}
@@ -86,9 +90,12 @@ class Seats:
     def _list_lines(self, tool: str) -> list[str | None]:
         """Command lines: one that writes, the owner's tests, and those that a mode names."""
         tests = [self.deps.tests.command] if self.deps.tests else []
+        lines = (line for line in self._list_patterns(tool) if "*" not in line)
+        return ["touch a.txt", *tests, *lines]
+
+    def _list_patterns(self, tool: str) -> list[str]:
         rules = (self.deps.catalog[slug].permissions for slug in self.deps.catalog)
-        lines = {line for rule in rules for line in rule.get(tool, {}) if "*" not in line}
-        return ["touch a.txt", *tests, *sorted(lines)]
+        return sorted({pattern for rule in rules for pattern in rule.get(tool, {})} - {EVERY})
 
     def rights(self, place: Place) -> tuple[int, ...]:
         """Of each probe whether it is denied, asked about or allowed."""

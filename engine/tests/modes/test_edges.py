@@ -194,9 +194,20 @@ def test_nothing_is_free_that_allows_more() -> None:
             before, after = (verdict(one, tool, args, approvals) for one in (source, target))
             more = STRICTNESS.index(after.kind) > STRICTNESS.index(before.kind)
             assert not more, (source.groups, source.permissions, target, tool.name, args)
-            is_wider = before.is_read_only and before.kind == after.kind and not after.is_read_only
+            is_same = before.kind == after.kind != "deny"
+            is_wider = is_same and before.is_read_only and not after.is_read_only
             assert not is_wider, (source, target, args)
     assert free > len(modes) * 3, "else it would say nothing"
+
+
+def test_without_the_group_there_is_nothing_more_whatever_the_rules_were() -> None:
+    refund = ToolSpec("refund", EFFECTS["outside"], "refunds", subject=("order", "amount"))
+    limit = {"refund": {"*": "deny", "* <=50": "ask"}}
+    limited = mode("a", groups=["refunds"], permissions=limit)
+    without = mode("a", groups=[])
+    assert find_growth(limited, without, [refund]) is None
+    assert find_growth(without, limited, [refund]) is not None
+    assert find_growth(limited, mode("a", groups=["refunds"]), [refund]) is not None
 
 
 def test_rules_for_servers_tools_count_in_their_order() -> None:

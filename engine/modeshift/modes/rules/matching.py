@@ -8,6 +8,7 @@ from fnmatch import translate
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import takewhile
+from math import isfinite
 from typing import Any, Literal
 
 from modeshift.modes.effects import ToolSpec
@@ -153,6 +154,8 @@ def check_name_pattern(pattern: str) -> None:
 EVERY = "*"
 Match = Literal["yes", "no", "maybe"]
 WILD = frozenset("*?")
+_LIMIT = re.compile(r"(<=|>)(-?\d+(?:\.\d+)?)")
+"""A word of a pattern that is a limit of a number."""
 
 
 def check_pattern(tool: ToolSpec, pattern: str) -> None:
@@ -168,12 +171,26 @@ def check_pattern(tool: ToolSpec, pattern: str) -> None:
         check_url_pattern(pattern)
         return
     check_glob(pattern)
+    if tool.is_known_by_subject:
+        _check_words(tool, pattern.split())
+        return
     names = pattern.strip("/").split("/")
     if tool.command is None and (pattern.startswith("!") or {"", ".", ".."} & set(names)):
         raise ValueError(
             f"the pattern {pattern!r} can match no file: paths are relative to the workspace, "
             "without '.', '..' or '!'"
         )
+
+
+def _check_words(tool: ToolSpec, words: list[str]) -> None:
+    if len(words) != len(tool.subject):
+        raise ValueError(
+            f"the pattern {' '.join(words)!r} for {tool.name} needs one word for each of: "
+            f"{', '.join(tool.subject)}"
+        )
+    for word in words:
+        if word[0] in "<>" and not _LIMIT.fullmatch(word):
+            raise ValueError(f"the limit {word!r} is none: write '<=50', or '>50'")
 
 
 class Subject:
@@ -220,10 +237,8 @@ class Subject:
 
     def certainly_matches(self, pattern: str) -> bool:
         """Whether an ``allow`` for the pattern applies to this call; if in doubt, it does not."""
-        if pattern == EVERY:
+        if self._is_named(pattern):
             return True
-        if self._tool.served is not None:
-            return word_matches(pattern, self._tool.name)
         if self._tool.command is not None:
             # In another folder the same words may mean something else.
             texts = [value for value in self._others.values() if isinstance(value, str)]
@@ -232,25 +247,37 @@ class Subject:
             return _words_match(pattern, self._words)
         if self._tool.url is not None:
             return self._url is not None and url_certainly_matches(pattern, self._url)
+        if self._tool.is_known_by_subject:
+            return self._match_words(pattern) == "yes"
         return bool(self._paths) and all(_covers(pattern, path) for path in self._paths)
 
     def may_match(self, pattern: str) -> Match:
         """Whether an ``ask`` or a ``deny`` for the pattern applies to this call."""
-        is_named = self._tool.served is not None and word_matches(pattern, self._tool.name)
-        if pattern == EVERY or is_named:
+        if self._is_named(pattern):
             return "yes"
         if self._tool.command is not None:
-            if any(_words_match(pattern, words) for words in self._mentioned):
-                return "yes"
-            return "maybe" if self._words is None else "no"
+            is_mentioned = any(_words_match(pattern, words) for words in self._mentioned)
+            return "yes" if is_mentioned else "maybe" if self._words is None else "no"
         if self._tool.url is not None:
             return "maybe" if self._url is None else url_may_match(pattern, self._url)
+        if self._tool.is_known_by_subject:
+            return self._match_words(pattern)
         if any(_meets(pattern, path) for path in self._paths):
             return "yes"
         is_below = self._tool.reads_below and any(
             _may_meet_below(pattern, path) for path in self._paths
         )
         return "maybe" if is_below else "no"
+
+    def _is_named(self, pattern: str) -> bool:
+        """Whether the pattern is for any call of the tool."""
+        is_served = self._tool.served is not None
+        return pattern == EVERY or (is_served and word_matches(pattern, self._tool.name))
+
+    def _match_words(self, pattern: str) -> Match:
+        values = [self._args.get(name) for name in self._tool.subject]
+        matches = set(map(_match_value, pattern.split(), values))
+        return "no" if "no" in matches else "maybe" if "maybe" in matches else "yes"
 
     @cached_property
     def exact(self) -> str | None:
@@ -274,6 +301,23 @@ class Subject:
                 for name, value in self._args.items()
             )
         return self._paths[0] if len(self._paths) == 1 and not self._tool.reads_below else None
+
+
+def list_samples(word: str) -> tuple[str | float, str | float]:
+    """Two values for a word of a pattern: of a limit, the greatest within and one beyond."""
+    limit = _LIMIT.fullmatch(word)
+    text = re.sub(r"[*?]", "-", word)
+    return (float(limit[2]), float(limit[2]) + 1) if limit else (text, text)
+
+
+def _match_value(word: str, value: Any) -> Match:
+    limit = _LIMIT.fullmatch(word)
+    if limit is None:
+        text = value if isinstance(value, str) else json.dumps(value, default=str)
+        return "yes" if word_matches(word, text) else "no"
+    if not isinstance(value, int | float) or not isfinite(value):
+        return "maybe"
+    return "yes" if (value <= float(limit[2])) is (limit[1] == "<=") else "no"
 
 
 def _words_match(pattern: str, words: tuple[str, ...]) -> bool:

@@ -9,7 +9,9 @@
 A pattern for a command is a list of words: ``*`` and ``?`` stand for characters within a word, and
 ``*`` as the last word for any further words or none. A pattern for a file reads much like one in
 ``.gitignore``: without a slash it matches in every folder, a folder's name matches everything in
-it, ``*`` stops at a slash and ``**`` does not. ``urls`` has those for URLs.
+it, ``*`` stops at a slash and ``**`` does not. ``urls`` has those for URLs. For a tool that has
+a ``subject`` and none of these, a pattern has a word for each argument there; ``<=50`` and ``>50``
+are limits of a number.
 """
 
 from collections.abc import Iterable, Mapping

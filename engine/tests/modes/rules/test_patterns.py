@@ -18,7 +18,8 @@ COMMAND = ToolSpec("run", EFFECTS["command"], "command", command="line")
 FETCH = ToolSpec("fetch", EFFECTS["network"], "web", url="url")
 SERVED = ToolSpec("mcp__git__log", EFFECTS["mcp"], "mcp", served=ServerTool("git", "log"))
 NOTE, ASK = ToolSpec("note", EFFECTS["note"]), ToolSpec("ask", EFFECTS["question"])
-TOOLS = (MOVE, COMMAND, FETCH, NOTE, ASK)
+REFUND = ToolSpec("refund", EFFECTS["outside"], "refunds", subject=("order", "amount"))
+TOOLS = (MOVE, COMMAND, FETCH, NOTE, ASK, REFUND)
 # fmt: off
 
 
@@ -93,6 +94,10 @@ CALLS: list[tuple[ToolSpec, str, list[Any], str]] = [
     (FETCH, "url", ["https://a.example/x", "http://a.example/x", "https://b.example", None, "-"],
      "* https://a.example/* https://a.example/x https://a.example/y/*"),
     (SERVED, "", [()], "* mcp__git__* mcp__git__log mcp__x__*"),
+    (REFUND, "order amount",
+     [("A-1", 50), ("B-1", 50.01), ("A-1", -1.5), ("A 1", "50"), ("A-1", None),
+      ("A", float("nan"))],
+     "*|* <=50|* >50|A-* *|* 50|<=50 *"),
 ]
 
 
@@ -127,6 +132,8 @@ WRONG_RULES: list[Any] = [
     {"move": {"./a": "ask"}}, {"move": {"/a/": "ask", "*": "ask"}}, {"move": {"a[": "ask"}},
     {"run": {"../a !b": "ask"}}, {"note": {"x": "ask"}}, {"ask": {"*": "allow"}},
     {"ask": {"*": "deny"}}, {"fetch": {"a": "ask"}},
+    *({"refund": {pattern: "ask"}} for pattern in ("A-1", "* * *", "* <50", "* <=x", "[A] *")),
+    {"refund": {"*": "deny", "* <=50": "ask", "A-? >0.5": "ask"}},
     *({"run": dict.fromkeys(map(str, range(n)), "ask")} for n in (501, 500)),
 ]
 
