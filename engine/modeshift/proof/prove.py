@@ -7,7 +7,7 @@ from itertools import product
 from modeshift.graph.deps import AgentDeps
 from modeshift.modes.conditions import parse_condition
 from modeshift.modes.edge_table import Edge, Way
-from modeshift.modes.phases import Phase
+from modeshift.modes.phases import Event, Phase
 from modeshift.modes.policy import Approvals
 from modeshift.proof.explore import Exploration
 from modeshift.proof.moves import MANY, Move
@@ -164,10 +164,13 @@ def find_facts(deps: AgentDeps, own: Sequence[Own]) -> frozenset[str]:
 
 def _list_untaken(deps: AgentDeps, observer: _Observer) -> Iterator[str]:
     """The chart's edges, and those between modes, that nothing takes."""
+    ways = list(_list_mode_edges(deps))
+    has_tasks = any(way is Way.TASK for *_, way in ways)
+    unused = () if has_tasks else (Event.RETURN, Event.RETURNED, Event.NEXT)
     for source, event, target in deps.chart.edges:
-        if (str(source), str(target)) not in observer.phases:
+        if event not in unused and (str(source), str(target)) not in observer.phases:
             yield f"{source!s} by {event!s} to {target!s}"
-    for source, target, edge, way in _list_mode_edges(deps):
+    for source, target, edge, way in ways:
         if (source, target, way is Way.TASK) not in observer.entered:
             why = f": `{edge.when}` never holds there" if edge.when else ""
             yield f"{'a sub-task ' if way is Way.TASK else ''}from {source} to {target}{why}"

@@ -1,5 +1,6 @@
 """Another agent than a coding one: tools of the owner's own service, no files and no commands."""
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from modeshift.graph.approvals.requests import build_title
 from modeshift.modes.errors import InvalidInputError
 from modeshift.prompts import render_summary_request
-from modeshift.testing.agent import Conversation, judge_call, make_agent
+from modeshift.testing.agent import Conversation, edit, judge_call, make_agent
 from modeshift.testing.answers import next_request
 from modeshift.testing.snapshots import Snapshot
 from tests.harness.clone import change
@@ -25,6 +26,7 @@ from tools.conversation import conversation_tools
 
 REFUND = 'call refund {"order": "A-17", "amount": 49.9, "why": "broken"}'
 NOTE = 'call send_note {"order": "A-17", "text": "sorry"}'
+LIMIT = 'permissions: {refund: {"*": deny, "* <=50": ask}}\n'
 OF_FILES = re.compile(r"workspace|files?\b|folder|sandbox|shell|command|\bgit\b", re.IGNORECASE)
 
 
@@ -76,6 +78,24 @@ async def test_money_is_paid_once_a_person_says_so(shop: Path, api: Api, approva
     assert key is not None and len(key) == 64
     result = list((await talk.results()).values())[-1]
     assert re.match(r'<data-\w+ source="refund">\n', result.text)
+
+
+@pytest.mark.parametrize("amount", ["50.01", "1e9", '"80"', '"NaN"', '"Infinity"'])
+async def test_a_limit_in_the_modes_file_holds(shop: Path, api: Api, amount: str) -> None:
+    """For the model, and for what a person writes into the card."""
+    with (shop / "modes/refund.yaml").open("a") as file:
+        file.write(LIMIT)
+    talk = Conversation(build(shop))
+    await talk.say(REFUND.replace("49.9", amount), mode="refund")
+    assert await talk.waiting() == []
+    (result,) = (await talk.results()).values()
+    assert result.status == "error"
+    await talk.say(REFUND.replace("49.9", "50"))
+    await talk.decide(edit("refund", order="A-17", amount=json.loads(amount)))
+    assert (await talk.waiting(), api.asked) == ([], [])
+    await talk.say(REFUND.replace("49.9", "50"))
+    await talk.decide(APPROVE)
+    assert [body for _, _, body, _ in api.asked] == ['{"amount":50.0}']
 
 
 async def test_what_is_read_outside_asks_nobody_and_is_data(talk: Conversation, api: Api) -> None:
@@ -155,6 +175,19 @@ def test_there_is_no_workspace(shop: Path, tmp_path: Path, snapshot: Snapshot) -
     assert OF_FILES.findall("".join(shown.values())) == []
     snapshot("shop.txt", {"modes": shown["modes"]})
     assert {*shop.iterdir()} - before <= {shop / "__pycache__"}
+
+
+def test_the_proof_takes_limits_and_modes_that_begin_no_sub_tasks(
+    shop: Path, tmp_path: Path
+) -> None:
+    with (shop / "modes/refund.yaml").open("a") as file:
+        file.write(LIMIT)
+    (shop / "modes/properties.yaml").write_text("- never: {mode: triage, bound: refund}\n")
+    said = run_in_clone(
+        shop, "modeshift", "prove", **environment(tmp_path, MODES_FOLDER=str(shop / "modes"))
+    )
+    assert "proved  every edge can be taken" in said
+    assert "BROKEN" not in said
 
 
 @pytest.mark.parametrize(
