@@ -15,6 +15,7 @@ from typing_extensions import override
 from modeshift.graph.deps import AgentDeps
 from modeshift.graph.entry.compiled import Agent
 from modeshift.graph.models.loading import Models
+from modeshift.modes.catalog import Catalog
 from modeshift.modes.errors import NodeError
 from modeshift.project import load_project
 from modeshift.testing.agent import APPROVE, REJECT, Conversation, edit, judge_call
@@ -48,7 +49,10 @@ class Trial(Conversation):
         self.model = model
 
     def _make(self, model: ScriptedModel) -> Agent:
-        catalog = load_modes().catalog
+        loaded = load_modes().catalog
+        # Where a mode leads after its turns would hide where a switch has led.
+        modes = (mode.model_copy(update={"then": None}) for mode in loaded.values())
+        catalog = Catalog(modes, loaded.default)
 
         async def probe(path: str) -> str:
             """Change a file."""
