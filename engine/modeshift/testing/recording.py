@@ -84,6 +84,7 @@ class Tape:
         self.cassette = Cassette(str(path))
         self.replay: StrictReplay | None = None
         self.service: ScriptedService | None = None
+        self._services: tuple[str, ...] = ()
 
     @property
     def is_recorded(self) -> bool:
@@ -96,6 +97,10 @@ class Tape:
         vcr = VCR(record_mode=mode)
         configure(vcr)
         options = get_config(self.replaced, mode, self.path)
+        clean = options["before_record_request"]
+        options["before_record_request"] = lambda request: (
+            None if request.uri.startswith(self._services) else clean(request)
+        )
         self.cassette = stack.enter_context(vcr.use_cassette(str(self.path), **options))
         if not self.is_recorded:
             self.replay = StrictReplay(self.cassette)
@@ -106,9 +111,14 @@ class Tape:
         model: str | None = None,
         modes: Sequence[str] = (),
         is_streamed: bool = True,
+        services: Sequence[str] = (),
         **options: Any,
     ) -> Conversation:
-        """A thread of the clone's agent, with these of its modes; the first is the default."""
+        """A thread of the clone's agent, with these of its modes; the first is the default.
+
+        What tools ask of ``services``, which are addresses, is neither recorded nor played.
+        """
+        self._services = tuple(services)
         if modes:
             options["modes"] = self._choose(modes)
         if not self.is_recorded and not self.path.exists():

@@ -11,6 +11,7 @@ from modeshift.testing import record
 from modeshift.testing.scripted_service import SOURCE
 from modeshift.testing.steady import Steady
 from tests.graph.replay.test_cassettes import cassette, run
+from tests.harness.shop import serving_api
 from tests.provider.script import say
 from tests.provider.server import KEY, serving
 
@@ -22,6 +23,29 @@ async def test_own(recorded, workspace):
     await talk.say("Hello.")
     assert (await talk.messages())[-1].text
 """
+SERVICE_TEST = """
+import os
+
+import httpx
+
+
+async def test_service(recorded, workspace):
+    shop = os.environ["SHOP"]
+    talk = recorded("Hello.", services=[shop])
+    await talk.say("Hello.")
+    assert httpx.get(f"{shop}/orders/A-17", trust_env=False).is_success
+"""
+
+
+def test_what_a_service_of_ones_own_is_asked_is_in_no_cassette(tmp_path: Path) -> None:
+    """It is asked when the conversation is recorded, and when it is played."""
+    (tmp_path / "test_samples.py").write_text(SERVICE_TEST)
+    with serving_api() as api:
+        for options in ((SCRIPTED,), ()):
+            code, text = run(tmp_path, *options, only="test_service", SHOP=api.url)
+            assert code == 0, text
+    assert len(api.asked) == 2
+    assert "orders" not in cassette(tmp_path, "test_service").read_text()
 
 
 @pytest.mark.slow

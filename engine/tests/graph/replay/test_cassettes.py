@@ -135,6 +135,7 @@ def run(
 
 def run_pytest(*options: str, plugin: object = None) -> tuple[int, str]:
     said = io.StringIO()
+    sys.modules.pop("test_samples", None)  # there is one in each folder
     with redirect_stdout(said), redirect_stderr(said):
         code = pytest.main([*options, "-W", record.ALREADY_IMPORTED], [plugin] if plugin else [])
     return code, said.getvalue()
