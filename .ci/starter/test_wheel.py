@@ -88,13 +88,13 @@ def test_chat(clone: Path) -> None:
 
 
 @contextmanager
-def serving(clone: Path) -> Iterator[str]:
-    """The address of the clone's dev server, which runs during the block."""
+def serving(clone: Path, **variables: str) -> Iterator[str]:
+    """The address of the clone's dev server, which runs during the block; its log is beside it."""
     port = free_port()
     log = clone.parent / "log.txt"
     with log.open("w") as output:
         server = subprocess.Popen(
-            ["make", "dev", f"PORT={port}"], cwd=clone, env=plain(clone.parent),
+            ["make", "dev", f"PORT={port}"], cwd=clone, env=plain(clone.parent) | variables,
             stdout=output, stderr=output, start_new_session=True,
         )  # fmt: skip
         try:

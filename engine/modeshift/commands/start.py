@@ -17,6 +17,11 @@ LEFT_OUT = (
 )
 OWN = ("modes/", "prompts/", "tools/", "tests/", "cassettes/", "README.md")
 """What an example has instead of the clone's."""
+SHARED = (
+    *("prompts/_", "tools/conversation.py"),
+    *("tests/test_graph.py", "tests/test_mode_names.py", "tests/test_snapshots.py"),
+)
+"""What it has of these all the same, as it fits every agent."""
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -38,7 +43,7 @@ def main(
     example = _find_example(root, source)
     wheel = _find_wheel(root)
     for file in _list_files(root):
-        is_own = file.startswith(OWN)
+        is_own = file.startswith(OWN) and not file.startswith(SHARED)
         if not file.startswith(LEFT_OUT) and not (is_own and (example or file == "README.md")):
             _copy(root / file, target / file)
     if example is not None:
