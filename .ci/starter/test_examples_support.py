@@ -12,6 +12,7 @@ from langgraph_sdk import get_client
 from playwright.sync_api import expect
 from repository import ROOT
 from test_wheel import make, plain, serving
+
 from tests.clients.page.browser import PROBLEM, Person, opened
 from tests.harness.clone import git
 from tests.harness.conversation import APPROVE
