@@ -209,9 +209,13 @@ async def start(program: Program, **streams: Any) -> Process:
     is_cancelled = False
     while not starting.done():
         try:
-            await asyncio.wait({starting})
+            await asyncio.wait({starting}, timeout=LAST_OUTPUT_SECONDS)
         except asyncio.CancelledError:
             is_cancelled = True
+        # Where a loop that ends has cancelled all its tasks, asyncio's own may wait for ever: for
+        # the one that was to connect the pipes. It has killed the process by then.
+        if starting.cancelling():
+            starting.cancel()
     if is_cancelled:
         await _kill(starting.result())
         raise asyncio.CancelledError

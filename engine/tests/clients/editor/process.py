@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.harness import prefork
 from tests.harness.conversation import SECONDS
-from tests.harness.root import ENGINE
+from tests.harness.root import TEMPLATE
 
 LIMIT = 100_000_000
 
@@ -47,7 +47,7 @@ async def agent_process(
     environment: Mapping[str, str],
     log: Path,
     module: str = "modeshift.editor.main",
-    folder: Path = ENGINE,
+    folder: Path = TEMPLATE,
 ) -> AsyncIterator[AgentProcess]:
     """Started in ``folder``; it ends when its standard input does."""
     with log.open("ab") as errors:
