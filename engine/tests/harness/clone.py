@@ -30,10 +30,9 @@ def git(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 def copy_template(folder: Path) -> None:
-    """A clone of its own: the engine's small one."""
-    shutil.copytree(
-        TEMPLATE, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"), dirs_exist_ok=True
-    )
+    """A clone of its own: the engine's small one, without what a run has left in it."""
+    left = shutil.ignore_patterns("__pycache__", ".*", "workspace")
+    shutil.copytree(TEMPLATE, folder, ignore=left, dirs_exist_ok=True)
 
 
 def change(file: Path, old: str, new: str) -> None:

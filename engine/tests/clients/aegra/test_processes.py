@@ -23,6 +23,7 @@ from tests.clients.conftest import client, http
 from tests.harness.aegra import PYTHON, AegraServer, serving
 from tests.harness.conversation import APPROVE, SECONDS, until
 from tests.harness.postgres import Postgres, find_postgres, run_postgres
+from tests.harness.root import ENGINE
 from tests.harness.server import Thread
 
 pytestmark = pytest.mark.slow
@@ -244,7 +245,7 @@ def test_processes_that_start_together_make_the_tables_once(
     server = AegraServer(tmp_path, postgres.make_database())
     code = "import asyncio, sys, modeshift.aegra.claims as c; print(flush=True); sys.stdin.read()"
     command = [PYTHON, "-c", f"{code}; asyncio.run(c.prepare_database())"]
-    config = str(PYTHON.parents[2] / "engine/modeshift/aegra/aegra.json")
+    config = str(ENGINE / "modeshift/aegra/aegra.json")
     env = server.environment(DATABASE_URL=server.database, AEGRA_CONFIG=config)
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with ExitStack() as stack:
@@ -261,7 +262,7 @@ def test_processes_that_start_together_make_the_tables_once(
 
 def test_without_its_auth_nothing_is_served(server: AegraServer, tmp_path: Path) -> None:
     """Aegra alone would go on, and everybody would be the same user."""
-    config = Path(PYTHON.parents[2] / "engine/modeshift/aegra/aegra.json")
+    config = ENGINE / "modeshift/aegra/aegra.json"
     settings = json.loads(config.read_text())
     settings["graphs"]["agent"] = str(config.with_name("graph.py")) + ":agent"
     settings["auth"]["path"] = "modeshift.aegra.no_such_module:auth"

@@ -251,7 +251,7 @@ def test_the_hosts_mode_holds_while_a_run_goes_on(person: Person, script: Script
     go_on.set()
     expect(person.page.locator("#mode")).to_have_value("code")
     person.page.select_option("#mode", "ask")
-    expect(person.page.locator("#details .mode.lit")).to_have_text("Ask")
+    expect(person.page.locator("#details .mode.lit text")).to_have_text("Ask")
 
 
 def test_cancel_rename_delete(person: Person, script: Script) -> None:
@@ -489,7 +489,7 @@ def test_the_drawing_shows_what_is_missing_and_who_alone_chooses(person: Person)
     edge = page.locator(".machine path.shut")
     assert edge.text_content() == "architect to planned: shut until plan_written (plan_written ✗)"
     expect(page.locator(".machine .alone")).to_have_text("Sealed: only you can choose itSealed")
-    person.say("write plan.md: x")
+    person.say("write drawn.md: x")
     person.press("Approve")
     expect(ways).to_contain_text("Planned: open, as plan_written (plan_written ✓)")
     expect(edge).to_have_count(0)
