@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from repository import ROOT
 
 from modeshift.commands.modes import main as list_modes
-from modeshift.graph.models.loading import Models
+from modeshift.models.loading import Models
 from tests.harness.conversation import APPROVE, Conversation
 from tests.harness.place import UserFolders
 from tests.harness.scripted import ScriptedModel, calling

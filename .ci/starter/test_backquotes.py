@@ -8,7 +8,7 @@ from importlib import import_module
 from pages import ALL_PAGES
 from repository import ROOT
 
-from modeshift.graph.configuration.settings import Settings
+from modeshift.configuration.settings import Settings
 from tests.harness.clone import git
 
 FILES = git(ROOT, "ls-files", "--cached", "--others", "--exclude-standard", "*.py").stdout.split()

@@ -11,7 +11,7 @@ import yaml
 from psycopg.conninfo import conninfo_to_dict
 from repository import ROOT
 
-from modeshift.graph.configuration.settings import Settings
+from modeshift.configuration.settings import Settings
 from tests.harness.programs import run
 
 FOLDER = ROOT / "deploy"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from repository import ROOT
 
-from modeshift.graph.configuration.loading import AgentLoader
+from modeshift.configuration.loading import AgentLoader
 from modeshift.testing.answers import next_request
 from tests.harness.conversation import open_thread
 from tests.harness.place import UserFolders, in_sandbox

@@ -14,10 +14,10 @@ from repository import ROOT
 from screenshots import are_old
 
 from modeshift.__main__ import COMMANDS
-from modeshift.graph.approvals.decisions import Decision
-from modeshift.graph.configuration.settings import Settings, load_settings
-from modeshift.graph.configuration.sources import Sources
-from modeshift.graph.models.loading import load_model
+from modeshift.calls.decisions import Decision
+from modeshift.configuration.settings import Settings, load_settings
+from modeshift.configuration.sources import Sources
+from modeshift.models.loading import load_model
 from modeshift.modes.policy import Approvals, verdict
 from modeshift.testing.parts import with_parts
 from modeshift.tools.workspace.workspace import Workspace

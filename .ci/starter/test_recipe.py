@@ -93,8 +93,8 @@ def test_the_recipe_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 CHANGES = """
 from pathlib import Path
-from modeshift.graph.configuration.loading import AgentLoader
-from modeshift.graph.configuration.settings import Settings
+from modeshift.configuration.loading import AgentLoader
+from modeshift.configuration.settings import Settings
 
 loader = AgentLoader(Settings(workspace="docs", sandbox="off"))
 print(loader.deps().notices)

@@ -23,9 +23,9 @@ from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.types import Command
 
 from benchmarks.contenders import ModeMiddleware
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.models.loading import Models
+from modeshift.models.loading import Models
 from modeshift.modes.policy import Approvals
+from modeshift.threads.deps import AgentDeps
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import Conversation, make_agent

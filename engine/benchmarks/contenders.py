@@ -27,9 +27,9 @@ from langgraph.store.memory import InMemoryStore
 
 from graph.agent import build as build_agent
 from modeshift import Agent
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.models.loading import Models
+from modeshift.models.loading import Models
 from modeshift.storage.threads import SqliteStore
+from modeshift.threads.deps import AgentDeps
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.modes import load_catalog

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from langchain_core.messages import ToolMessage
 
-from modeshift.graph.journal import Digests, Journal
 from modeshift.modes.facts import Done
 from modeshift.storage.database import Database
 from modeshift.storage.opening import open_database
+from modeshift.threads.journal import Digests, Journal
 from tests.harness.postgres import find_postgres, run_postgres
 
 CALLS = 300

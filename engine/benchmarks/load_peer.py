@@ -12,7 +12,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from modeshift.graph.models.offline import OfflineModel
+from modeshift.models.offline import OfflineModel
 from modeshift.project import use_root
 
 use_root(Path.cwd())  # whose prompts the model has

@@ -19,10 +19,10 @@ from langgraph.types import Command
 
 from graph.agent import build as build_agent
 from modeshift import Agent
-from modeshift.graph.configuration.loading import AgentLoader
-from modeshift.graph.configuration.settings import Settings
-from modeshift.graph.state import Input
+from modeshift.configuration.loading import AgentLoader
+from modeshift.configuration.settings import Settings
 from modeshift.proof.prove import prove
+from modeshift.threads.state import Input
 from tests.harness.modes import load_catalog
 
 MODE = """

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable
 from typing_extensions import override
 
-from modeshift.graph.models.offline import LocalModel
+from modeshift.models.offline import LocalModel
 
 
 class InstantModel(LocalModel):

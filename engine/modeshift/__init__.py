@@ -8,14 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from modeshift.graph.agent_graph import AgentGraph
-    from modeshift.graph.deps import AgentDeps
-    from modeshift.graph.entry.compiled import Agent
-    from modeshift.graph.state import State, Update
-    from modeshift.graph.step import Step
     from modeshift.modes.facts import Done, Fact
     from modeshift.modes.phases import EACH_MODE, ChartData, Event, Phase
     from modeshift.serving import serve
+    from modeshift.threads.compiled import Agent
+    from modeshift.threads.deps import AgentDeps
+    from modeshift.threads.state import State, Update
+    from modeshift.turns.agent_graph import AgentGraph
+    from modeshift.turns.step import Step
 
 __all__ = [
     "EACH_MODE",
@@ -33,14 +33,14 @@ __all__ = [
     "serve",
 ]
 _MODULES = {
-    "Agent": "graph.entry.compiled",
-    "AgentDeps": "graph.deps",
-    "AgentGraph": "graph.agent_graph",
+    "Agent": "threads.compiled",
+    "AgentDeps": "threads.deps",
+    "AgentGraph": "turns.agent_graph",
     "Done": "modes.facts",
     "Fact": "modes.facts",
-    "State": "graph.state",
-    "Step": "graph.step",
-    "Update": "graph.state",
+    "State": "threads.state",
+    "Step": "turns.step",
+    "Update": "threads.state",
     "serve": "serving",
 }
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from langgraph_sdk.runtime import ServerRuntime
 
-from modeshift.graph.entry.compiled import Agent
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.facts import BUILT_IN, Fact
 from modeshift.modes.phases import ChartData
 from modeshift.project import Project, check_engine, register
+from modeshift.threads.compiled import Agent
 
 USER = "langgraph_auth_user_id"
 """Where the server says whose run it is; what a client gives under this name it replaces."""
@@ -37,7 +37,7 @@ def serve(
     register(Project(folder, build, chart, state, tuple(tools), tuple(facts)))
 
     async def agent(config: Mapping[str, Any], runtime: ServerRuntime[Any]) -> Agent:
-        from modeshift.graph.configuration.loading import get_served  # noqa: PLC0415  # a second
+        from modeshift.configuration.loading import get_served  # noqa: PLC0415  # a second
 
         configurable = config.get("configurable") or {}
         thread, user = (str(configurable.get(key) or "") for key in ("thread_id", USER))

@@ -9,7 +9,7 @@ from typing import Any
 from aegra_api.core.database import db_manager
 from langgraph_sdk import Auth
 
-from modeshift.graph.configuration.loading import get_served
+from modeshift.configuration.loading import get_served
 from modeshift.server import auth as dev
 from modeshift.server.kept_fields import check_config
 

@@ -8,9 +8,9 @@ from typing import Any
 from langgraph_sdk.runtime import ServerRuntime
 
 from modeshift.aegra.claims import CLAIM, get_claims
-from modeshift.graph.configuration.loading import get_served
-from modeshift.graph.configuration.workspaces import ANYBODY
-from modeshift.graph.entry.compiled import Agent
+from modeshift.configuration.loading import get_served
+from modeshift.configuration.workspaces import ANYBODY
+from modeshift.threads.compiled import Agent
 
 
 async def agent(config: dict[str, Any], runtime: ServerRuntime[Any]) -> Agent:

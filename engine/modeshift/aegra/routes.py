@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from modeshift.aegra.refusals import explain
-from modeshift.graph.configuration.settings import load_settings
+from modeshift.configuration.settings import load_settings
 from modeshift.modes.errors import UserError
 from modeshift.server import answers, markdown, operations, thread_modes
 from modeshift.server.checkpointer import database

@@ -17,7 +17,7 @@ from modeshift.aegra.claims import get_claims
 from modeshift.aegra.refusals import Refusals
 from modeshift.aegra.run_claims import RunClaims
 from modeshift.aegra.shared_answers import BindSharedAnswers
-from modeshift.graph.configuration.settings import load_settings
+from modeshift.configuration.settings import load_settings
 from modeshift.modes.errors import ConfigurationError, StorageError
 from modeshift.server.app import Page
 from modeshift.server.checkpointer import database

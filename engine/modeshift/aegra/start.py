@@ -3,7 +3,7 @@
 from aegra_api.utils.setup_logging import setup_logging
 from fastapi import FastAPI
 
-from modeshift.graph.configuration.settings import load_settings
+from modeshift.configuration.settings import load_settings
 from modeshift.server.logs import shorten_log
 
 

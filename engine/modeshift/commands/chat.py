@@ -9,8 +9,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from modeshift.commands.dev import DEFAULTS, find_server
-from modeshift.graph.configuration.settings import Settings, load_settings
-from modeshift.graph.configuration.user_files import get_history_file
+from modeshift.configuration.settings import Settings, load_settings
+from modeshift.configuration.user_files import get_history_file
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
 from modeshift.storage.kept_threads import spell_thread
 from modeshift.terminal.connection import Connection

@@ -17,13 +17,13 @@ from typing import TextIO
 
 import httpx
 
-from modeshift.graph.configuration.loading import AgentLoader
-from modeshift.graph.configuration.settings import Settings, load_settings
-from modeshift.graph.configuration.user_files import make_private
-from modeshift.graph.deps import AgentDeps
+from modeshift.configuration.loading import AgentLoader
+from modeshift.configuration.settings import Settings, load_settings
+from modeshift.configuration.user_files import make_private
 from modeshift.modes.errors import ConfigurationError
 from modeshift.project import find_root
 from modeshift.storage.threads import check_database
+from modeshift.threads.deps import AgentDeps
 
 # No network call that nobody asked for: the CLI's analytics, the API's look for a newer
 # version, LangSmith tracing. What the user has set wins. The last one tells clients that there

@@ -4,8 +4,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from modeshift.graph.configuration.loading import AgentLoader
-from modeshift.graph.configuration.settings import load_settings
+from modeshift.configuration.loading import AgentLoader
+from modeshift.configuration.settings import load_settings
 from modeshift.modes.errors import ConfigurationError
 
 

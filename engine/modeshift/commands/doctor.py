@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from shlex import quote
 from shutil import which
 
-from modeshift.graph.compaction import describe_window
-from modeshift.graph.configuration.loading import AgentLoader, choose_sandbox
-from modeshift.graph.configuration.settings import Settings, load_settings
-from modeshift.graph.configuration.user_files import make_private
-from modeshift.graph.deps import AgentDeps
+from modeshift.configuration.loading import AgentLoader, choose_sandbox
+from modeshift.configuration.settings import Settings, load_settings
+from modeshift.configuration.user_files import make_private
 from modeshift.modes.errors import ConfigurationError, UserError
 from modeshift.parts import COMMANDS, GROUPS, is_there, list_parts, load_part
 from modeshift.project import find_root
 from modeshift.storage.threads import check_database
+from modeshift.threads.deps import AgentDeps
 from modeshift.tools.processes.process import MAX_SECONDS
 from modeshift.tools.processes.sandboxes import NoSandbox
 from modeshift.tools.workspace.repository import ALTERNATES, is_shared
 from modeshift.tools.workspace.ripgrep import can_confine, find_version
+from modeshift.turns.compaction import describe_window
 
 _OPEN = "they can read the agent's own environment with its keys, in /proc"
 YES, NO, PART = "yes", "no", "partly"

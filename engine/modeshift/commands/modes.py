@@ -5,20 +5,20 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from modeshift.graph.approvals.turn_end import find_then_problem
-from modeshift.graph.approvals.ways import list_ways_out
-from modeshift.graph.configuration.loading import AgentLoader
-from modeshift.graph.configuration.mcp_file import FoundServer
-from modeshift.graph.configuration.settings import load_settings
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.entry.compiled import with_known_tools
-from modeshift.modes.edges import ANY
+from modeshift.calls.turn_end import find_then_problem
+from modeshift.calls.ways import list_ways_out
+from modeshift.configuration.loading import AgentLoader
+from modeshift.configuration.mcp_file import FoundServer
+from modeshift.configuration.settings import load_settings
+from modeshift.modes.edges.edges import ANY
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.mode import Mode
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.policy import Approvals, find_risk, list_free_commands, verdict
 from modeshift.modes.rules.permissions import Kind
+from modeshift.threads.compiled import with_known_tools
+from modeshift.threads.deps import AgentDeps
 from modeshift.tools.server_tools import ManagedServer, NoPool, Offer, ServerPool, open_pool
 
 

@@ -8,8 +8,8 @@ from json import dumps
 from pathlib import Path
 from time import monotonic, process_time
 
-from modeshift.graph.configuration.loading import AgentLoader
-from modeshift.graph.configuration.settings import load_settings
+from modeshift.configuration.loading import AgentLoader
+from modeshift.configuration.settings import load_settings
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.files import NO_MODES, PROPERTIES
 from modeshift.modes.plain_text import make_readable

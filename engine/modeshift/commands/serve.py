@@ -9,8 +9,8 @@ from pathlib import Path
 
 from modeshift import aegra
 from modeshift.commands.dev import DEFAULTS, check_port, format_address, print_when_up
-from modeshift.graph.configuration.loading import AgentLoader
-from modeshift.graph.configuration.settings import Settings, load_settings
+from modeshift.configuration.loading import AgentLoader
+from modeshift.configuration.settings import Settings, load_settings
 from modeshift.modes.errors import ConfigurationError
 from modeshift.project import find_root
 

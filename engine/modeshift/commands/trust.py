@@ -7,12 +7,12 @@ import shlex
 from collections.abc import Iterator, Mapping
 
 from modeshift.commands.question import Question
-from modeshift.graph.configuration.loading import build_commands
-from modeshift.graph.configuration.mcp_file import ProjectServers, ServerEntry, read_project_servers
-from modeshift.graph.configuration.project_files import ProjectFiles, read_project
-from modeshift.graph.configuration.settings import Settings, load_settings
-from modeshift.graph.configuration.sources import check_modes
-from modeshift.graph.configuration.user_files import TrustedServer, TrustFile, find_differences
+from modeshift.configuration.loading import build_commands
+from modeshift.configuration.mcp_file import ProjectServers, ServerEntry, read_project_servers
+from modeshift.configuration.project_files import ProjectFiles, read_project
+from modeshift.configuration.settings import Settings, load_settings
+from modeshift.configuration.sources import check_modes
+from modeshift.configuration.user_files import TrustedServer, TrustFile, find_differences
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.files import parse_modes
 from modeshift.modes.mode import Level, Mode

@@ -7,9 +7,9 @@ from decimal import Decimal
 from json import dumps
 from typing import Any, NamedTuple, cast
 
-from modeshift.graph.configuration.prices import CURRENCY, Prices, load_prices
-from modeshift.graph.configuration.settings import Settings, load_settings
-from modeshift.graph.models.usage import Fill, Tokens, Usage, add_tokens
+from modeshift.configuration.prices import CURRENCY, Prices, load_prices
+from modeshift.configuration.settings import Settings, load_settings
+from modeshift.models.usage import Fill, Tokens, Usage, add_tokens
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
 from modeshift.modes.plain_text import to_one_line
 from modeshift.storage.database import Database

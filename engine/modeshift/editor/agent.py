@@ -10,17 +10,17 @@ from uuid import uuid4
 
 from acp import RequestError, schema
 
+from modeshift.configuration.loading import AgentCache
+from modeshift.configuration.settings import load_settings
+from modeshift.configuration.user_files import open_threads
 from modeshift.editor.files import McpServer, take_servers
 from modeshift.editor.session import Session
 from modeshift.editor.store import Record, Sessions
 from modeshift.editor.transport import Editor
 from modeshift.editor.turn import PromptBlock
-from modeshift.graph.configuration.loading import AgentCache
-from modeshift.graph.configuration.settings import load_settings
-from modeshift.graph.configuration.user_files import open_threads
-from modeshift.graph.journal import Journal
-from modeshift.graph.models.loading import load_model
+from modeshift.models.loading import load_model
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
+from modeshift.threads.journal import Journal
 
 NOT_FOUND = -32002
 Servers = Sequence[McpServer] | None

@@ -10,20 +10,20 @@ from langchain_core.messages import ToolCall
 from langgraph.types import Command, Interrupt
 from pydantic import ValidationError
 
+from modeshift.calls.outcome import voids
+from modeshift.calls.previews import Preview, preview_call
+from modeshift.calls.requests import ActionRequest, Request
+from modeshift.calls.ways import list_suggestions
 from modeshift.editor.display.tool_calls import ShownContent, ToolCallView, as_output, as_prose
 from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.files import Folder, describe_error
 from modeshift.editor.options import APPROVALS
 from modeshift.editor.session_config import SessionConfig
-from modeshift.graph.approvals.outcome import voids
-from modeshift.graph.approvals.previews import Preview, preview_call
-from modeshift.graph.approvals.requests import ActionRequest, Request
-from modeshift.graph.approvals.ways import list_suggestions
-from modeshift.graph.deps import AgentDeps
 from modeshift.modes.effects import Effect
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.modes.policy import Approvals
 from modeshift.modes.rules.matching import get_server_part
+from modeshift.threads.deps import AgentDeps
 
 INTERNAL_ERROR = -32603
 MAX_ASKED = 1_000_000

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from modeshift.graph.configuration.settings import load_settings
-from modeshift.graph.models.loading import load_model
+from modeshift.configuration.settings import load_settings
+from modeshift.models.loading import load_model
 from modeshift.modes.errors import ConfigurationError
 from modeshift.project import find_root
 

@@ -10,6 +10,7 @@ from typing import Any
 from acp.schema import StopReason
 from langchain_core.messages import AIMessage, AnyMessage
 
+from modeshift.configuration.loading import AgentCache
 from modeshift.editor.asking import EditorGone, TurnDismissed
 from modeshift.editor.display.updates import COMPACTING, SessionUpdates
 from modeshift.editor.files import EditorFiles, EditorServers, Folder
@@ -18,11 +19,10 @@ from modeshift.editor.session_config import SessionConfig
 from modeshift.editor.store import Record, Sessions
 from modeshift.editor.transport import Editor
 from modeshift.editor.turn import Prompt, PromptBlock, Turn, parse_choice
-from modeshift.graph.configuration.loading import AgentCache
-from modeshift.graph.messages.normal_form import get_call_id
-from modeshift.graph.routing import is_cut_off
-from modeshift.graph.state import Subtask
+from modeshift.messages.normal_form import get_call_id
 from modeshift.modes.policy import Approvals
+from modeshift.threads.routing import is_cut_off
+from modeshift.threads.state import Subtask
 
 Conversation = tuple[Subtask | None, list[AnyMessage]]
 CUT_OFF = "The last turn has not come to its end; a message, such as 'go on', goes on with it.\n\n"

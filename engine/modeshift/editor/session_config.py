@@ -19,16 +19,16 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 from langgraph.types import Interrupt, StateSnapshot
 
+from modeshift.configuration.loading import AgentCache, CachedAgent
+from modeshift.configuration.prices import CURRENCY, load_prices
+from modeshift.configuration.settings import Settings
 from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.options import Options
 from modeshift.editor.store import Record, Sessions
-from modeshift.graph.configuration.loading import AgentCache, CachedAgent
-from modeshift.graph.configuration.prices import CURRENCY, load_prices
-from modeshift.graph.configuration.settings import Settings
-from modeshift.graph.mailbox import REVISION, Mailbox
-from modeshift.graph.models.usage import Tokens, Usage, add_usage
+from modeshift.models.usage import Tokens, Usage, add_usage
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.phases import Phase
+from modeshift.threads.mailbox import REVISION, Mailbox
 from modeshift.tools.servers import Server
 from modeshift.tools.workspace.client_files import buffers
 

@@ -17,17 +17,17 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Command, Durability, Interrupt, StreamMode
 
+from modeshift.calls.requests import Request
 from modeshift.editor.asking import EditorGone, TurnDismissed, ask_person, resume_with
 from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.files import EditorFiles, Folder
 from modeshift.editor.options import COMPACT, Options
 from modeshift.editor.session_config import SessionConfig
-from modeshift.graph.approvals.requests import Request
-from modeshift.graph.messages.repair import VOID, mark_as_data
-from modeshift.graph.state import Input
+from modeshift.messages.repair import VOID, mark_as_data
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.phases import Phase
 from modeshift.modes.plain_text import escape_invisible, to_one_line
+from modeshift.threads.state import Input
 from modeshift.tools.workspace.client_files import buffers
 
 PromptBlock = (

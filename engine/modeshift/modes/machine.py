@@ -17,7 +17,7 @@ from statemachine.io import create_machine_class_from_definition
 from statemachine.orderedset import OrderedSet
 
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.edge_table import EdgeTable, Way
+from modeshift.modes.edges.edge_table import EdgeTable, Way
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ConfigurationError, InvalidInputError, UnknownModeError
 from modeshift.modes.mode import ModeText

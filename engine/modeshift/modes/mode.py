@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
-from modeshift.modes.edges import EntryEdges, SwitchEdges
+from modeshift.modes.edges.edges import EntryEdges, SwitchEdges
 from modeshift.modes.plain_text import is_plain, to_one_line
 from modeshift.modes.rules.files import check_file_regex, is_found, is_found_in_every_path
 from modeshift.modes.rules.matching import check_glob, word_matches

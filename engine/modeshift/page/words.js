@@ -23,7 +23,7 @@ export function titleOf({ name, args }, modes, source = null) {
   return oneLine([server ? words : words.charAt(0).toUpperCase() + words.slice(1), ...values].join(" "));
 }
 
-// How a call ended: { kind, text }, and what the person changed; as graph/messages/for_people.py.
+// How a call ended: { kind, text }, and what the person changed; as messages/repair.py marks it.
 export function resultOf(message) {
   const full = textOf(message), { shown, changed_to: changed = null, is_rejected } = message.artifact ?? {};
   const text = (shown ?? (changed ? full.slice(full.indexOf("\n") + 1) : full)).replace(MARKS, "$2");

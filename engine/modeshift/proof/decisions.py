@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages.tool import ToolCall, tool_call
 
-from modeshift.graph.approvals.decisions import Approve, Decision, Edit, EditedAction, Reject
-from modeshift.graph.approvals.judging import CallContext, Judged, Question, judge
-from modeshift.graph.approvals.outcome import Outcome
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.state import Asked
+from modeshift.calls.decisions import Approve, Decision, Edit, EditedAction, Reject
+from modeshift.calls.judging import CallContext, Judged, Question, judge
+from modeshift.calls.outcome import Outcome
 from modeshift.modes.policy import Approvals, Verdict
 from modeshift.proof.nodes import drive
 from modeshift.proof.places import Pending, read_switch
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.state import Asked
 from modeshift.tools.tool import Tool
 
 POLICIES = tuple(policy.value for policy in Approvals)

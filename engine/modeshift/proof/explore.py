@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 
-from modeshift.graph.deps import AgentDeps
 from modeshift.modes.phases import Phase
 from modeshift.proof.decisions import POLICIES
 from modeshift.proof.moves import MANY, Move, Moves
 from modeshift.proof.nodes import Nodes
 from modeshift.proof.places import Frame, Place, Task, describe_start, drop_parents
 from modeshift.proof.seats import Seats
+from modeshift.threads.deps import AgentDeps
 
 Watch = Callable[[Place, Move, Place, Place], bool]
 """Sees each move, and both its ends as they are kept; whether to stop."""

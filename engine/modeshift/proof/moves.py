@@ -4,9 +4,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any, NamedTuple, cast
 
-from modeshift.graph.approvals.turn_end import end_turn
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.facts import PLAN, enter_mode
+from modeshift.calls.turn_end import end_turn
 from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import ModeshiftError
 from modeshift.modes.machine import Configuration, IllegalEventError
@@ -15,6 +13,8 @@ from modeshift.proof.decisions import POLICIES, Decided
 from modeshift.proof.nodes import Nodes, Outside
 from modeshift.proof.places import Place, Task, build_state, read_facts
 from modeshift.proof.seats import Seats
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.facts import PLAN, enter_mode
 
 _NODE_OF = {
     Phase.IDLE: "intake",

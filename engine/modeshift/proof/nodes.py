@@ -11,15 +11,15 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, GetOp, Item, Op, Result
 from typing_extensions import override
 
-from modeshift.graph.act import move_on
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.state import ActTask, Update
-from modeshift.graph.step import Step
-from modeshift.graph.threads import StartedCalls
+from modeshift.calls.act import move_on
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.edges import ANY, SwitchEdge
+from modeshift.modes.edges.edges import ANY, SwitchEdge
 from modeshift.modes.mode import Mode
 from modeshift.proof.places import Frame, Pending, Place, Task, build_state, merge, read_place
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.started_calls import StartedCalls
+from modeshift.threads.state import ActTask, Update
+from modeshift.turns.step import Step
 
 _LIMIT = "some-limit"
 _CONFIG: RunnableConfig = {"configurable": {"thread_id": ""}}

@@ -5,8 +5,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from modeshift.graph.deps import AgentDeps
-from modeshift.modes.conditions import check_condition, parse_condition
+from modeshift.modes.edges.conditions import check_condition, parse_condition
 from modeshift.modes.errors import ConfigurationError, describe_misfit
 from modeshift.modes.files import parse_data
 from modeshift.modes.policy import list_free_commands
@@ -14,6 +13,7 @@ from modeshift.proof.moves import Move
 from modeshift.proof.places import Place
 from modeshift.proof.properties import MoveCheck, Property, find_beyond
 from modeshift.proof.seats import Seats
+from modeshift.threads.deps import AgentDeps
 
 
 class _Data(BaseModel):

@@ -7,11 +7,11 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.tool import ToolCall, tool_call
 from langgraph.types import Overwrite
 
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.facts import CHANGED, NO_FILES
-from modeshift.graph.state import Facts, NewTask, Parent, State, Subtask, Switch
 from modeshift.modes.facts import Scope
 from modeshift.modes.phases import Phase
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.facts import CHANGED, NO_FILES
+from modeshift.threads.state import Facts, NewTask, Parent, State, Subtask, Switch
 
 SCOPES: tuple[Scope, ...] = ("mode", "conversation", "workspace")
 

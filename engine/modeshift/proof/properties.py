@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from modeshift.modes.conditions import parse_condition
-from modeshift.modes.edges import ANY
+from modeshift.modes.edges.conditions import parse_condition
+from modeshift.modes.edges.edges import ANY
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.machine import Configuration
 from modeshift.modes.mode import Mode

@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from modeshift.graph.deps import AgentDeps
-from modeshift.modes.conditions import parse_condition
-from modeshift.modes.edge_table import Edge, Way
+from modeshift.modes.edges.conditions import parse_condition
+from modeshift.modes.edges.edge_table import Edge, Way
 from modeshift.modes.phases import Event, Phase
 from modeshift.modes.policy import Approvals
 from modeshift.proof.explore import Exploration
@@ -16,6 +15,7 @@ from modeshift.proof.places import Place, describe, describe_start, drop_parents
 from modeshift.proof.properties import BUILT_IN, ENTERS, Property, find_beyond
 from modeshift.proof.reach import Reach
 from modeshift.proof.seats import Seats
+from modeshift.threads.deps import AgentDeps
 
 MAX_DEPTH = 2
 """How deep sub-tasks are explored; those deeper down can do no more."""

@@ -7,17 +7,15 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages.tool import tool_call
 
-from modeshift.graph.act import describe_call
-from modeshift.graph.approvals.judging import (
+from modeshift.calls.act import describe_call
+from modeshift.calls.judging import (
     CallContext,
     Judged,
     find_problem,
     find_verdict,
     list_switch_targets,
 )
-from modeshift.graph.approvals.ways import Values
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.facts import CHANGED, follow
+from modeshift.calls.ways import Values
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.facts import BUILT_IN, Done, end_unseen
 from modeshift.modes.phases import Phase
@@ -25,6 +23,8 @@ from modeshift.modes.policy import Approvals, Verdict
 from modeshift.modes.rules.matching import EVERY, list_samples
 from modeshift.proof.decisions import Decided, list_decided
 from modeshift.proof.places import Pending, Place, build_facts, read_facts
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.facts import CHANGED, follow
 from modeshift.tools.processes.background import Ran
 from modeshift.tools.tool import Tool
 

@@ -29,13 +29,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from modeshift.graph.approvals.previews import FileChange, Preview, compare_texts, preview_call
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.routing import is_cut_off
+from modeshift.calls.previews import FileChange, Preview, compare_texts, preview_call
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.modes.plain_text import to_one_line
 from modeshift.server.gate import refuse
 from modeshift.server.thread_modes import call_server, get_deps, pass_on
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.routing import is_cut_off
 from modeshift.tools.workspace.text import read_replacements
 
 MAX_FILES = 200

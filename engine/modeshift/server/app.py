@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from modeshift.graph.configuration.settings import load_settings
+from modeshift.configuration.settings import load_settings
 from modeshift.modes.errors import UserError
 from modeshift.server import answers, markdown, operations, thread_modes
 from modeshift.server.answers import BindAnswers

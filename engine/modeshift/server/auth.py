@@ -11,14 +11,14 @@ from uuid import UUID, uuid5
 from langgraph.types import Command
 from langgraph_sdk import Auth
 
-from modeshift.graph.configuration.loading import get_served
-from modeshift.graph.configuration.settings import load_settings
-from modeshift.graph.configuration.workspaces import ANYBODY
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.entry.checks import build_input_check, build_update_check
+from modeshift.configuration.loading import get_served
+from modeshift.configuration.settings import load_settings
+from modeshift.configuration.workspaces import ANYBODY
 from modeshift.server.checkpointer import CLONE, database, is_opened, owners_of
 from modeshift.server.kept_fields import check_config
 from modeshift.storage.kept_threads import NAMESPACE
+from modeshift.threads.checks import build_input_check, build_update_check
+from modeshift.threads.deps import AgentDeps
 
 GRAPH = "agent"  # its name in langgraph.json
 SERVED = str(uuid5(UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8"), GRAPH))

@@ -18,7 +18,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from modeshift.graph.configuration.settings import LOOPBACK
+from modeshift.configuration.settings import LOOPBACK
 from modeshift.modes.plain_text import to_one_line
 from modeshift.observing import count
 

@@ -17,12 +17,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from modeshift.graph.configuration.settings import Settings
-from modeshift.graph.entry.stopping import stop
+from modeshift.configuration.settings import Settings
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
 from modeshift.project import say_how_to_add
 from modeshift.server.checkpointer import database, read_questions
 from modeshift.server.thread_modes import get_deps
+from modeshift.threads.stopping import stop
 from modeshift.tools.processes.background import end_every_command
 
 log = logging.getLogger("modeshift")

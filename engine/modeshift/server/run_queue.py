@@ -17,7 +17,7 @@ from contextlib import aclosing, suppress
 from types import SimpleNamespace
 from typing import Any
 
-from modeshift.graph.entry.stopping import stop
+from modeshift.threads.stopping import stop
 
 SECONDS = 0.5
 """How long the queue sleeps at most, as in the dev server: a run may also be due later."""

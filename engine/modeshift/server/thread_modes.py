@@ -15,20 +15,20 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from modeshift.graph.approvals.judging import judge_question
-from modeshift.graph.approvals.ways import list_ways_out
-from modeshift.graph.configuration.loading import get_served, get_served_cache
-from modeshift.graph.configuration.workspaces import KEY, Workspaces
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.entry.checks import build_settings_check
-from modeshift.graph.mailbox import REVISION, SETTINGS, Mailbox
-from modeshift.graph.state import State
-from modeshift.modes.conditions import parse_condition
-from modeshift.modes.edge_table import Way
+from modeshift.calls.judging import judge_question
+from modeshift.calls.ways import list_ways_out
+from modeshift.configuration.loading import get_served, get_served_cache
+from modeshift.configuration.workspaces import KEY, Workspaces
+from modeshift.modes.edges.conditions import parse_condition
+from modeshift.modes.edges.edge_table import Way
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.phases import Phase
 from modeshift.server.checkpointer import is_opened, read_values
 from modeshift.storage.kept_threads import spell_thread
+from modeshift.threads.checks import build_settings_check
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.mailbox import REVISION, SETTINGS, Mailbox
+from modeshift.threads.state import State
 
 OURSELVES = "modeshift"
 

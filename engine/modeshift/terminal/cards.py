@@ -5,14 +5,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from modeshift.graph.approvals.previews import FileChange, Preview, preview_call
-from modeshift.graph.approvals.requests import ActionRequest, build_title
-from modeshift.graph.approvals.ways import list_suggestions
-from modeshift.graph.deps import AgentDeps
+from modeshift.calls.previews import FileChange, Preview, preview_call
+from modeshift.calls.requests import ActionRequest, build_title
+from modeshift.calls.ways import list_suggestions
 from modeshift.modes.effects import NO_EFFECT, Effect
 from modeshift.modes.errors import InvalidCallError
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.terminal.screen import ALERT, BOLD, FAINT, Keyboard, Screen
+from modeshift.threads.deps import AgentDeps
 
 Decision = dict[str, Any]
 

@@ -13,13 +13,13 @@ from langgraph.types import Interrupt, StateSnapshot
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIError, NotFoundError
 
-from modeshift.graph.configuration.loading import AgentCache, CachedAgent
-from modeshift.graph.configuration.settings import Settings
-from modeshift.graph.configuration.user_files import open_threads
-from modeshift.graph.configuration.workspaces import ANYBODY
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.journal import Journal
+from modeshift.configuration.loading import AgentCache, CachedAgent
+from modeshift.configuration.settings import Settings
+from modeshift.configuration.user_files import open_threads
+from modeshift.configuration.workspaces import ANYBODY
 from modeshift.modes.errors import InvalidInputError, ProviderError
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.journal import Journal
 
 STREAMS = ["messages", "updates", "custom"]
 GRAPH = "agent"  # its name in langgraph.json

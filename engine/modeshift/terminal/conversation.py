@@ -9,16 +9,16 @@ from typing import Any
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolCall, ToolMessage
 from langgraph.types import Command, Interrupt, StateSnapshot
 
-from modeshift.graph.approvals.requests import Request, build_title
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.messages.normal_form import get_call_id
-from modeshift.graph.messages.repair import VOID, remove_marks, show_result
-from modeshift.graph.routing import is_cut_off
+from modeshift.calls.requests import Request, build_title
+from modeshift.messages.normal_form import get_call_id
+from modeshift.messages.repair import VOID, remove_marks, show_result
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.policy import Approvals
 from modeshift.terminal.cards import Cards, find_effect
 from modeshift.terminal.connection import Connection, find_question, read_message
 from modeshift.terminal.screen import ALERT, BOLD, FAINT, Keyboard, Screen
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.routing import is_cut_off
 
 REPAIRING = ("intake", "review", "end_subtask", "compact_history")
 """Nodes that rewrite the history, whose answers have been shown before."""

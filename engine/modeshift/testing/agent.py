@@ -18,17 +18,17 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, StreamMode
 
-from modeshift.graph.approvals.judging import CallContext, judge
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.entry.compiled import Agent
-from modeshift.graph.models.loading import Models
-from modeshift.graph.models.providers import PROVIDERS
-from modeshift.graph.state import State
+from modeshift.calls.judging import CallContext, judge
+from modeshift.models.loading import Models
+from modeshift.models.providers import PROVIDERS
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.policy import Approvals, Verdict
 from modeshift.project import load_project
 from modeshift.testing.modes import load_modes
 from modeshift.testing.scripted import ScriptedModel, ScriptStep
+from modeshift.threads.compiled import Agent
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.state import State
 from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.tool import Tool, ToolDeps
 from modeshift.tools.toolbox import Toolbox, make_tools

@@ -22,7 +22,7 @@ from vcr.request import Request
 from vcr.serialize import serialize
 from vcr.serializers import yamlserializer
 
-from modeshift.graph.models.provider_errors import MASK, find_secrets
+from modeshift.models.provider_errors import MASK, find_secrets
 from modeshift.testing.cassette import CassetteError, load_cassette
 from modeshift.testing.scrubbing import Replaced, keep_headers, scrub, scrub_body
 from modeshift.testing.strict_replay import Dumper, Response, body, decode_body

@@ -12,15 +12,15 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from typing_extensions import override
 
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.entry.compiled import Agent
-from modeshift.graph.models.loading import Models
+from modeshift.models.loading import Models
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.errors import NodeError
 from modeshift.project import load_project
 from modeshift.testing.agent import APPROVE, REJECT, Conversation, edit, judge_call
 from modeshift.testing.modes import load_modes
 from modeshift.testing.scripted import Call, ScriptedModel, calling
+from modeshift.threads.compiled import Agent
+from modeshift.threads.deps import AgentDeps
 from modeshift.tools.tool import Tool
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace

@@ -4,8 +4,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from modeshift.graph.configuration.settings import Settings, get_modes_folder
-from modeshift.graph.configuration.sources import GLOBAL_FILES, PERMISSIONS, Sources
+from modeshift.configuration.settings import Settings, get_modes_folder
+from modeshift.configuration.sources import GLOBAL_FILES, PERMISSIONS, Sources
 from modeshift.modes.catalog import Catalog
 from modeshift.tools.workspace.workspace import Workspace
 

@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 import pytest
 from dotenv import load_dotenv
 
-from modeshift.graph.configuration.settings import get_env_file
-from modeshift.graph.models.providers import PROVIDERS, is_at_openai
+from modeshift.configuration.settings import get_env_file
+from modeshift.models.providers import PROVIDERS, is_at_openai
 
 NOTHING_REAL = (
     "REAL=1, but no key of a provider is set, nor OPENAI_BASE_URL and MODEL=openai:NAME\n"

@@ -17,7 +17,7 @@ from vcr import VCR
 from vcr.cassette import Cassette
 from vcr.request import Request
 
-from modeshift.graph.models.provider_errors import find_secrets
+from modeshift.models.provider_errors import find_secrets
 from modeshift.modes.catalog import Catalog
 from modeshift.project import find_root
 from modeshift.testing.agent import Conversation, Recorded, make_agent

@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import Field
 from typing_extensions import override
 
-from modeshift.graph.models.offline import LocalModel
+from modeshift.models.offline import LocalModel
 
 Call = tuple[str, dict[str, Any]]
 """A tool's name, and the arguments."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from kingfisher_sdk import Rules, Scanner
 
-from modeshift.graph.models.provider_errors import MASK, MIN_LENGTH, mask_secrets
+from modeshift.models.provider_errors import MASK, MIN_LENGTH, mask_secrets
 from modeshift.testing.cassette import Json, decode_body
 
 KEPT_HEADERS = frozenset(

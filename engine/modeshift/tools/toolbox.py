@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.edge_table import EdgeTable
+from modeshift.modes.edges.edge_table import EdgeTable
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ConfigurationError, InvalidCallError
 from modeshift.modes.files import OLD_GROUPS

@@ -25,8 +25,8 @@ from typing import Any
 import yaml
 from langchain_core.messages import ToolMessage
 
-from modeshift.graph.routing import is_cut_off
 from modeshift.modes.phases import Phase
+from modeshift.threads.routing import is_cut_off
 from tests.chaos.worker import (
     POINTS,
     Place,

@@ -24,13 +24,13 @@ from typing_extensions import override
 
 from graph.agent import build
 from modeshift import Agent
-from modeshift.graph.journal import Journal
-from modeshift.graph.threads import StartedCalls
 from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.storage.database import Database
 from modeshift.storage.opening import open_database
 from modeshift.storage.postgres_threads import PostgresSaver
 from modeshift.storage.threads import WholeWrites, open_saver, prepare
+from modeshift.threads.journal import Journal
+from modeshift.threads.started_calls import StartedCalls
 from modeshift.tools.tool import Tool
 from modeshift.tools.workspace import atomic_file
 from tests.harness.conversation import make_agent

@@ -17,7 +17,7 @@ import pytest
 from acp import Client
 from acp.client.connection import ClientSideConnection
 
-from modeshift.graph.configuration.settings import Settings
+from modeshift.configuration.settings import Settings
 from tests.clients.editor.editor import Editor, choosing
 from tests.clients.terminal.terminal import Terminal
 from tests.clients.terminal.test_chat import CALL, CODE

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.messages.utils import count_tokens_approximately
 
-from modeshift.graph.approvals.requests import build_title
+from modeshift.calls.requests import build_title
 from modeshift.modes.errors import InvalidInputError
 from modeshift.prompts import render_summary_request
 from modeshift.testing.agent import Conversation, edit, judge_call, make_agent

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import RemoveMessage
 
-from modeshift.graph.briefing import REMINDED_AFTER, describe_environment
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
+from modeshift.turns.briefing import REMINDED_AFTER, describe_environment
 from tests.harness.conversation import Step, script
 from tests.harness.modes import load_catalog
 

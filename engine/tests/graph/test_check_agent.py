@@ -13,10 +13,10 @@ from typing_extensions import override
 from graph import nodes
 from graph.agent import build
 from modeshift import Agent, AgentDeps, Step, Update
-from modeshift.graph.journal import Journal
-from modeshift.graph.threads import StartedCalls
 from modeshift.modes.policy import Approvals
 from modeshift.testing import check_agent
+from modeshift.threads.journal import Journal
+from modeshift.threads.started_calls import StartedCalls
 from tests.harness.own_graph import Build, build_with
 
 Saver = BaseCheckpointSaver[Any] | None

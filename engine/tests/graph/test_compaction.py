@@ -9,16 +9,16 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from modeshift.graph.compaction import HEADER, MIN_NEW, NO_SUMMARY
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.messages.repair import remove_marks
-from modeshift.graph.models.loading import Models
+from modeshift.messages.repair import remove_marks
+from modeshift.models.loading import Models
 from modeshift.modes.catalog import prompts_of
 from modeshift.modes.errors import ConfigurationError, ProviderError
 from modeshift.modes.policy import Approvals
 from modeshift.prompts import render_summary_request
+from modeshift.threads.deps import AgentDeps
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
+from modeshift.turns.compaction import HEADER, MIN_NEW, NO_SUMMARY
 from tests.graph.conftest import Serve
 from tests.harness.conversation import APPROVE, Conversation, cut_off, make_agent
 from tests.harness.modes import MODES, load_catalog

@@ -15,11 +15,11 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Send
 from typing_extensions import override
 
-from modeshift.graph.messages.repair import DONE, remove_marks
-from modeshift.graph.state import Input
+from modeshift.messages.repair import DONE, remove_marks
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.facts import ProjectTests
 from modeshift.modes.mode import Mode
+from modeshift.threads.state import Input
 from modeshift.tools.processes.sandboxes import Commands
 from tests.harness.conversation import (
     APPROVE,

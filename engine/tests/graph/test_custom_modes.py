@@ -7,10 +7,10 @@ import pytest
 from langchain_core.messages import AIMessage
 from langgraph.types import Command
 
-from modeshift.graph.models.loading import Models
-from modeshift.graph.state import State
+from modeshift.models.loading import Models
 from modeshift.modes.errors import ConfigurationError
 from modeshift.testing.snapshots import Snapshot
+from modeshift.threads.state import State
 from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, open_thread, reload
 from tests.harness.place import UserFolders, modes_file
 from tests.harness.scripted import Call, ScriptedModel, calling

@@ -10,13 +10,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
-from modeshift.graph.facts import digest_tests
-from modeshift.graph.mailbox import Mailbox
-from modeshift.graph.models.offline import OfflineModel
+from modeshift.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.facts import BUILT_IN, Done, Fact, ProjectTests
 from modeshift.testing.snapshots import Snapshot
+from modeshift.threads.facts import digest_tests
+from modeshift.threads.mailbox import Mailbox
 from tests.harness.conversation import (
     APPROVE,
     REJECT,

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import ToolMessage
 from langgraph.types import Command
 
-from modeshift.graph.messages.repair import mark_as_data, remove_marks
+from modeshift.messages.repair import mark_as_data, remove_marks
 from tests.harness.conversation import APPROVE, edit, run_script
 from tests.harness.scripted import Call
 

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from langgraph.types import Command
 
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.entry.checks import build_settings_check
-from modeshift.graph.models.loading import Models
-from modeshift.graph.models.offline import OfflineModel
+from modeshift.models.loading import Models
+from modeshift.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.effects import EFFECTS, ToolSpec
 from modeshift.modes.errors import InvalidInputError, UnknownModeError
 from modeshift.modes.mode import Grant, Level, Mode
 from modeshift.modes.policy import Approvals, is_offered, is_within
+from modeshift.threads.checks import build_settings_check
+from modeshift.threads.deps import AgentDeps
 from modeshift.tools.tool import Tool
 from modeshift.tools.toolbox import Toolbox, build_toolbox
 from modeshift.tools.workspace.workspace import Workspace

@@ -23,8 +23,8 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field
 from typing_extensions import override
 
-from modeshift.graph.messages.instructions import remove_instructions
-from modeshift.graph.models.offline import OfflineModel
+from modeshift.messages.instructions import remove_instructions
+from modeshift.models.offline import OfflineModel
 from tests.harness.conversation import APPROVE, Conversation, edit, make_agent, problems
 
 T = TypeVar("T")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from modeshift.graph.messages.instructions import prepare_for_provider
-from modeshift.graph.messages.repair import VOID
+from modeshift.messages.instructions import prepare_for_provider
+from modeshift.messages.repair import VOID
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.machine import MAX_SERVER_TOOLS
 from modeshift.modes.mode import Level, Mode

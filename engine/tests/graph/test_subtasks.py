@@ -10,9 +10,9 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
-from modeshift.graph.mailbox import Mailbox
 from modeshift.modes.errors import InvalidInputError, ProviderError
 from modeshift.modes.policy import Approvals
+from modeshift.threads.mailbox import Mailbox
 from tests.harness.conversation import (
     APPROVE,
     REJECT,

@@ -14,9 +14,9 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, Tool
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from graph.agent import build as build_agent
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.models.loading import Models
+from modeshift.models.loading import Models
 from modeshift.modes.catalog import Catalog, prompts_of
+from modeshift.threads.deps import AgentDeps
 from modeshift.tools.toolbox import Toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.graph.conftest import Serve

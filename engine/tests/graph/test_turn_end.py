@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.edges import EntryEdge
+from modeshift.modes.edges.edges import EntryEdge
 from tests.harness.conversation import APPROVE, Conversation, restart, run_script
 from tests.harness.modes import load_with
 from tests.harness.scripted import Call

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from langgraph.types import Command
 
-from modeshift.graph.messages.repair import remove_marks
+from modeshift.messages.repair import remove_marks
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.edges import SwitchEdge
+from modeshift.modes.edges.edges import SwitchEdge
 from modeshift.testing.snapshots import Snapshot
 from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, run_script
 from tests.harness.modes import load_catalog

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from modeshift.graph.models.loading import Models
-from modeshift.graph.models.usage import NO_FILL, Tokens, Usage, add_usage, count_answer
+from modeshift.models.loading import Models
+from modeshift.models.usage import NO_FILL, Tokens, Usage, add_usage, count_answer
 from tests.graph.conftest import Serve
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.modes import load_catalog

@@ -6,11 +6,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from modeshift.graph.configuration.loading import AgentLoader
-from modeshift.graph.configuration.project_files import read_project
-from modeshift.graph.configuration.settings import Settings
-from modeshift.graph.configuration.user_files import TrustFile
-from modeshift.graph.deps import AgentDeps
+from modeshift.configuration.loading import AgentLoader
+from modeshift.configuration.project_files import read_project
+from modeshift.configuration.settings import Settings
+from modeshift.configuration.user_files import TrustFile
+from modeshift.threads.deps import AgentDeps
 from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace

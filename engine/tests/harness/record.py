@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from dotenv import load_dotenv
 
-from modeshift.graph.configuration.settings import get_env_file
+from modeshift.configuration.settings import get_env_file
 from tests.harness.recording import KEYS, MODELS
 from tests.harness.selection import IN_VAIN, find_files, list_tests
 

@@ -16,7 +16,7 @@ import httpcore2
 import pytest
 from vcr.cassette import Cassette
 
-from modeshift.graph.models.provider_errors import find_secrets
+from modeshift.models.provider_errors import find_secrets
 from modeshift.testing.cassette import Response, decode_body
 from modeshift.testing.cassette_format import get_config
 from modeshift.testing.recording import PASSED, name_cassette

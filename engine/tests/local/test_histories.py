@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from modeshift.graph.messages.instructions import remove_instructions
-from modeshift.graph.models.loading import Models
+from modeshift.messages.instructions import remove_instructions
+from modeshift.models.loading import Models
 from modeshift.modes.errors import ModeshiftError, ProviderError
 from tests.graph.models.model_thread import use
 from tests.harness.conversation import Conversation, cut_off, make_agent

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from modeshift.graph.messages.from_model import CUT_OFF
-from modeshift.graph.models.loading import Models
-from modeshift.graph.models.model_server import ModelServer, ask_server
+from modeshift.messages.from_model import CUT_OFF
+from modeshift.models.loading import Models
+from modeshift.models.model_server import ModelServer, ask_server
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.policy import Approvals
 from tests.graph.models.model_thread import use

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 import yaml
 
-from modeshift.graph.approvals.judging import CallContext, judge
-from modeshift.graph.configuration.loading import AgentLoader
-from modeshift.graph.configuration.settings import Settings
-from modeshift.graph.deps import AgentDeps
+from modeshift.calls.judging import CallContext, judge
+from modeshift.configuration.loading import AgentLoader
+from modeshift.configuration.settings import Settings
 from modeshift.modes.effects import EFFECTS, ToolSpec
 from modeshift.modes.errors import FileRestrictionError, InvalidCallError, NotAllowedError
 from modeshift.modes.mode import Level, Mode, SourcedPermissions
 from modeshift.modes.policy import Approvals, verdict
 from modeshift.modes.rules.permissions import Kind
+from modeshift.threads.deps import AgentDeps
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.modes import load_catalog

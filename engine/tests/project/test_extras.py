@@ -24,8 +24,8 @@ LIBRARIES = {
 COMMANDS = {"editor": "acp", "server": "dev", "terminal": "chat"}
 CONVERSATION = """
 import asyncio, sys
-from modeshift.graph.configuration.loading import AgentLoader
-from modeshift.graph.configuration.settings import load_settings
+from modeshift.configuration.loading import AgentLoader
+from modeshift.configuration.settings import load_settings
 from modeshift.modes.policy import Approvals, verdict
 from modeshift.project import load_project
 

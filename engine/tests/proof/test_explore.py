@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph.chart import CHART
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.models.loading import Models
-from modeshift.graph.models.offline import OfflineModel
+from modeshift.models.loading import Models
+from modeshift.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.edges import EntryEdge, SwitchEdge
+from modeshift.modes.edges.edges import EntryEdge, SwitchEdge
 from modeshift.modes.facts import Done, Fact, ProjectTests
 from modeshift.modes.mode import Mode
 from modeshift.modes.phases import ChartData, Phase
@@ -32,6 +31,7 @@ from modeshift.proof.places import (
     read_place,
 )
 from modeshift.proof.prove import find_facts, prove
+from modeshift.threads.deps import AgentDeps
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import make_toolbox
 from tests.harness.modes import load_catalog

@@ -7,14 +7,14 @@ import pytest
 import yaml
 
 from graph.chart import CHART
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.models.loading import Models
-from modeshift.graph.models.offline import OfflineModel
+from modeshift.models.loading import Models
+from modeshift.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.mode import Mode
 from modeshift.modes.phases import ChartData
 from modeshift.proof.own import read_own
 from modeshift.proof.prove import Proof, prove
+from modeshift.threads.deps import AgentDeps
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import make_toolbox
 from tests.harness.faults import planted
@@ -81,7 +81,7 @@ def test_thirty_modes_are_proved_and_what_is_wrong_is_found(tmp_path: Path) -> N
     assert [result for result in proof.results if result.problem] == []
     assert "every mode" in proof.reduction
     old, new = "edge.is_open(values)", "True"
-    fault = {"in": "graph.approvals.ways:find_way_problem", "old": old, "new": new}
+    fault = {"in": "calls.ways:find_way_problem", "old": old, "new": new}
     broken = [
         result
         for result in prove_with(tmp_path, good | fault | {"more": 28}).results

@@ -16,7 +16,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.edges import SwitchEdge
+from modeshift.modes.edges.edges import SwitchEdge
 from modeshift.modes.phases import Phase
 from modeshift.proof.explore import Exploration
 from modeshift.proof.moves import Moves

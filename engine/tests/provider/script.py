@@ -9,7 +9,7 @@ from typing import Any, Literal
 import yaml
 from langchain_core.messages import BaseMessage
 
-from modeshift.graph.messages.instructions import remove_instructions
+from modeshift.messages.instructions import remove_instructions
 from modeshift.testing.steady import Ids
 from tests.provider.digests import tokens
 

@@ -10,12 +10,12 @@ import psycopg
 import pytest
 from langchain_core.messages import ToolMessage
 
-from modeshift.graph.journal import Journal
-from modeshift.graph.threads import StartedCalls
 from modeshift.modes.errors import StorageError
 from modeshift.storage.opening import open_database
 from modeshift.storage.sqlite import SqliteDatabase
 from modeshift.storage.threads import open_saver, prepare
+from modeshift.threads.journal import Journal
+from modeshift.threads.started_calls import StartedCalls
 from tests.harness.conversation import APPROVE, Conversation, make_agent
 from tests.harness.postgres import Postgres
 

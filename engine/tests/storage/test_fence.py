@@ -12,15 +12,15 @@ import pytest
 from langchain_core.messages import ToolMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 
-from modeshift.graph import journal as journal_module
-from modeshift.graph.journal import Journal
-from modeshift.graph.threads import StartedCalls
 from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.modes.facts import Done
 from modeshift.storage.database import Database
 from modeshift.storage.kept_threads import HOLD
 from modeshift.storage.opening import open_database
 from modeshift.storage.threads import open_saver, prepare
+from modeshift.threads import journal as journal_module
+from modeshift.threads.journal import Journal
+from modeshift.threads.started_calls import StartedCalls
 from tests.harness.conversation import SECONDS, Conversation, make_agent
 from tests.harness.postgres import Postgres
 

@@ -12,15 +12,15 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
 
-from modeshift.graph.configuration.settings import load_settings
-from modeshift.graph.configuration.user_files import list_database_files, list_own_files
-from modeshift.graph.journal import TABLES, UNREADABLE, Digests, Journal
-from modeshift.graph.messages.repair import DONE, UNKNOWN
+from modeshift.configuration.settings import load_settings
+from modeshift.configuration.user_files import list_database_files, list_own_files
+from modeshift.messages.repair import DONE, UNKNOWN
 from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.modes.facts import Done, end_unseen
 from modeshift.storage.database import Database
 from modeshift.storage.opening import open_database
 from modeshift.storage.threads import open_saver, prepare
+from modeshift.threads.journal import TABLES, UNREADABLE, Digests, Journal
 from tests.harness.conversation import SECONDS
 from tests.harness.postgres import Postgres
 

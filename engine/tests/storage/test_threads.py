@@ -19,10 +19,8 @@ from langgraph.checkpoint.base import id as ids
 from typing_extensions import override
 
 from modeshift.commands.usage import read_threads
-from modeshift.graph.configuration.settings import Settings
-from modeshift.graph.configuration.user_files import open_threads
-from modeshift.graph.mailbox import REVISION, Mailbox
-from modeshift.graph.routing import is_cut_off
+from modeshift.configuration.settings import Settings
+from modeshift.configuration.user_files import open_threads
 from modeshift.modes.errors import StorageError
 from modeshift.modes.policy import Approvals
 from modeshift.server.checkpointer import owners_of
@@ -36,6 +34,8 @@ from modeshift.storage.threads import (
     prepare,
     read_newest,
 )
+from modeshift.threads.mailbox import REVISION, Mailbox
+from modeshift.threads.routing import is_cut_off
 from tests.harness.clone import copy_template
 from tests.harness.conversation import APPROVE, Conversation, make_agent
 from tests.harness.postgres import Postgres
@@ -161,10 +161,10 @@ async def test_a_turn_cut_off_before_its_first_node_does_not_look_finished(
 IN_A_CLONE = """
 import asyncio
 from langgraph.types import Command
-from modeshift.graph.configuration.loading import AgentCache
-from modeshift.graph.configuration.settings import load_settings
-from modeshift.graph.configuration.user_files import open_threads
-from modeshift.graph.journal import Journal
+from modeshift.configuration.loading import AgentCache
+from modeshift.configuration.settings import load_settings
+from modeshift.configuration.user_files import open_threads
+from modeshift.threads.journal import Journal
 
 async def main():
     settings = load_settings()

@@ -19,15 +19,15 @@ from acp import (
 from acp.schema import ContentToolCallContent, FileEditToolCallContent
 from langchain_core.messages import BaseMessage, ToolCall, ToolMessage
 
+from modeshift.calls.requests import build_title
 from modeshift.editor.files import Folder
-from modeshift.graph.approvals.requests import build_title
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.messages.normal_form import get_call_id
-from modeshift.graph.messages.repair import remove_marks, show_result
-from modeshift.graph.state import Subtask
+from modeshift.messages.normal_form import get_call_id
+from modeshift.messages.repair import remove_marks, show_result
 from modeshift.modes.effects import NO_EFFECT, Effect
 from modeshift.modes.errors import InvalidCallError
 from modeshift.modes.plain_text import make_readable, to_one_line
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.state import Subtask
 from modeshift.tools.toolbox import BROKEN
 from modeshift.tools.workspace.text import read_replacements
 

@@ -35,13 +35,13 @@ from modeshift.editor.display.tool_calls import (
 )
 from modeshift.editor.files import Folder
 from modeshift.editor.transport import Editor
-from modeshift.graph.compaction import is_summary
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.messages.from_model import CUT_OFF
-from modeshift.graph.messages.normal_form import get_call_id, is_sound_id
-from modeshift.graph.messages.repair import find_open_calls, show_result
-from modeshift.graph.state import Planned, Subtask
+from modeshift.messages.from_model import CUT_OFF
+from modeshift.messages.normal_form import get_call_id, is_sound_id
+from modeshift.messages.repair import find_open_calls, show_result
 from modeshift.modes.plain_text import to_one_line
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.state import Planned, Subtask
+from modeshift.turns.compaction import is_summary
 
 
 class Sender:

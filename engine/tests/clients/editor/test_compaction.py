@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from modeshift.graph.compaction import HEADER
+from modeshift.turns.compaction import HEADER
 from tests.clients.editor.editor import Editor, Talk, choosing, editing
 from tests.clients.editor.model import CLAUDE
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from acp import RequestError, schema
 
+from modeshift.calls.requests import ActionRequest
 from modeshift.editor.asking import _offer_approval
-from modeshift.graph.approvals.requests import ActionRequest
 from modeshift.modes.effects import EFFECTS
 from tests.clients.editor.editor import Answer, Editor, Talk, choosing, dismiss, never
 from tests.clients.editor.model import GPT, TWO_LINES

@@ -12,8 +12,8 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.store.base import PutOp
 
+from modeshift.configuration.loading import AgentLoader
 from modeshift.editor.store import Sessions
-from modeshift.graph.configuration.loading import AgentLoader
 from modeshift.modes.errors import StorageError, ToolFailedError
 from modeshift.storage.sqlite import SqliteDatabase
 from modeshift.storage.threads import SqliteStore, open_saver, open_store, prepare

@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 from acp import RequestError, schema
 
+from modeshift.configuration.loading import AgentCache
+from modeshift.configuration.user_files import open_threads
 from modeshift.editor import transport
 from modeshift.editor.agent import EditorAgent
 from modeshift.editor.store import Sessions
-from modeshift.graph.configuration.loading import AgentCache
-from modeshift.graph.configuration.user_files import open_threads
 from tests.clients.editor.editor import WAIT_FOR_GO, Editor, Talk, choosing, editing, never
 from tests.harness.place import UserFolders, modes_file
 

@@ -15,8 +15,9 @@ from tests.harness.place import environment
 from tests.harness.root import TEMPLATE
 
 COMMAND = Path(sys.executable).with_name("modeshift-acp")
+ROOMS = ("configuration", "turns", "calls", "threads", "models", "messages", "tools")
 LATER = dict.fromkeys(
-    ("graph", "tools", "modeshift.graph", "modeshift.tools", "langchain_core", "langgraph")
+    ("graph", "tools", "langchain_core", "langgraph", *(f"modeshift.{room}" for room in ROOMS))
 )
 """What cannot be imported in a process that has None for it."""
 

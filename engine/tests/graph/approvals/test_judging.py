@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, ToolCall
 
-from modeshift.graph.approvals.contents import digest_contents
-from modeshift.graph.approvals.judging import (
+from modeshift.calls.contents import digest_contents
+from modeshift.calls.judging import (
     CallContext,
     Judged,
     Question,
@@ -22,17 +22,17 @@ from modeshift.graph.approvals.judging import (
     judge_all,
     judge_question,
 )
-from modeshift.graph.approvals.outcome import Outcome
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.models.loading import Models
-from modeshift.graph.models.offline import OfflineModel
-from modeshift.graph.state import Remembered
+from modeshift.calls.outcome import Outcome
+from modeshift.models.loading import Models
+from modeshift.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.effects import ServerTool
 from modeshift.modes.facts import Done
 from modeshift.modes.mode import Mode
 from modeshift.modes.policy import Approvals, Verdict
 from modeshift.testing.snapshots import Snapshot
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.state import Remembered
 from modeshift.tools.tool import Tool
 from modeshift.tools.toolbox import Toolbox
 from modeshift.tools.workspace.workspace import Workspace

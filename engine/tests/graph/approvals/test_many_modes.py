@@ -4,14 +4,14 @@ from pathlib import Path
 
 from langchain_core.messages.tool import tool_call
 
-from modeshift.graph.approvals.judging import CallContext, judge
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.models.loading import Models
-from modeshift.graph.models.offline import OfflineModel
+from modeshift.calls.judging import CallContext, judge
+from modeshift.models.loading import Models
+from modeshift.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.edge_table import MAX_TRIED
+from modeshift.modes.edges.edge_table import MAX_TRIED
 from modeshift.modes.mode import Grant, Mode
 from modeshift.modes.policy import Approvals
+from modeshift.threads.deps import AgentDeps
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import make_toolbox
 from tests.harness.modes import load_catalog

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from modeshift.graph.models.loading import Models
+from modeshift.models.loading import Models
 from modeshift.modes.errors import InvalidInputError
 from modeshift.testing.snapshots import Snapshot
 from tests.harness.conversation import APPROVE, REJECT, Conversation, open_thread, reload

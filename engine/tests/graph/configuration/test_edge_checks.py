@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from modeshift.graph.configuration.loading import AgentLoader
-from modeshift.modes.edge_table import Way
+from modeshift.configuration.loading import AgentLoader
+from modeshift.modes.edges.edge_table import Way
 from modeshift.testing.snapshots import Snapshot
 from tests.harness.modes import MODES
 from tests.harness.place import UserFolders, modes_file

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from modeshift.graph.configuration.settings import load_settings
+from modeshift.configuration.settings import load_settings
 from modeshift.modes.errors import ConfigurationError
 from modeshift.testing.snapshots import Snapshot
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from modeshift.graph.configuration.loading import AgentCache
-from modeshift.graph.configuration.mcp_file import read_project_servers
-from modeshift.graph.configuration.sources import Sources
-from modeshift.graph.configuration.user_files import TrustedServer, TrustFile
+from modeshift.configuration.loading import AgentCache
+from modeshift.configuration.mcp_file import read_project_servers
+from modeshift.configuration.sources import Sources
+from modeshift.configuration.user_files import TrustedServer, TrustFile
 from modeshift.testing.snapshots import Snapshot
 from modeshift.tools.servers import Server, ToolDescription
 from modeshift.tools.workspace.workspace import Workspace

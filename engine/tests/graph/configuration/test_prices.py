@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from modeshift.graph.configuration.prices import load_prices, parse_prices
-from modeshift.graph.configuration.settings import Settings
-from modeshift.graph.models.usage import Tokens, find_listed_window
+from modeshift.configuration.prices import load_prices, parse_prices
+from modeshift.configuration.settings import Settings
+from modeshift.models.usage import Tokens, find_listed_window
 from modeshift.modes.errors import UserError
 from modeshift.testing.snapshots import Snapshot
 

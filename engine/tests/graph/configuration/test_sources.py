@@ -11,15 +11,15 @@ import pytest
 from jinja2 import Environment, StrictUndefined
 from pydantic import ValidationError
 
-from modeshift.graph.configuration.loading import AgentLoader
-from modeshift.graph.configuration.prompt_rules import MAX_CHARACTERS
-from modeshift.graph.configuration.user_files import LastLoaded, TrustFile
-from modeshift.graph.deps import AgentDeps
+from modeshift.configuration.loading import AgentLoader
+from modeshift.configuration.prompt_rules import MAX_CHARACTERS
+from modeshift.configuration.user_files import LastLoaded, TrustFile
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.errors import ConfigurationError, ModeFileError
 from modeshift.modes.mode import Level
 from modeshift.modes.policy import Approvals, verdict
 from modeshift.testing.snapshots import Snapshot
+from modeshift.threads.deps import AgentDeps
 from tests.harness.conversation import open_thread
 from tests.harness.modes import MODES, load_catalog
 from tests.harness.place import UserFolders, modes_file

@@ -2,7 +2,7 @@
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from modeshift.graph.messages.normal_form import accept_messages
+from modeshift.messages.normal_form import accept_messages
 
 
 def test_a_client_supplies_no_results_and_no_ids_of_calls() -> None:

@@ -6,7 +6,7 @@ import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.messages.tool import tool_call_chunk
 
-from modeshift.graph.messages.from_model import CUT_OFF, REFUSED, check_answer
+from modeshift.messages.from_model import CUT_OFF, REFUSED, check_answer
 from modeshift.modes.errors import ProviderError
 from modeshift.tools.toolbox import BROKEN
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.messages.tool import tool_call
 
-from modeshift.graph.messages.instructions import prepare_for_provider
-from modeshift.graph.messages.repair import (
+from modeshift.messages.instructions import prepare_for_provider
+from modeshift.messages.repair import (
     NOT_RUN,
     UNKNOWN,
     build_not_run_result,

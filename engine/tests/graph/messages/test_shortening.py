@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from modeshift.graph.compaction import (
+from modeshift.messages.repair import mark_as_data, remove_marks
+from modeshift.messages.thinking import drop_unbound_thinking, has_thinking, record_prefix
+from modeshift.turns.compaction import (
     MAX_RESULT,
     estimate_tokens,
     replace_by_summary,
     split_for_summary,
 )
-from modeshift.graph.messages.repair import mark_as_data, remove_marks
-from modeshift.graph.messages.thinking import drop_unbound_thinking, has_thinking, record_prefix
 from tests.harness.conversation import problems
 
 LENGTHS = st.integers(0, 4 * MAX_RESULT)

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
-from modeshift.graph.models.bound_model import BoundModel, call_model
-from modeshift.graph.models.loading import load_model
-from modeshift.graph.models.service import Service
+from modeshift.models.bound_model import BoundModel, call_model
+from modeshift.models.loading import load_model
+from modeshift.models.service import Service
 from modeshift.modes.errors import ProviderError
 from tests.harness.recording import redirect
 from tests.provider.server import KEY, ScriptedProvider

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
 
-from modeshift.graph.models.service import OptionalFields
+from modeshift.models.service import OptionalFields
 from modeshift.modes.errors import ProviderError
 from tests.graph.conftest import Serve
 from tests.graph.journey import list_thoughts

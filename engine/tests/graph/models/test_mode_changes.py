@@ -8,9 +8,9 @@ from typing import Any, get_args
 
 import pytest
 
-from modeshift.graph.models.loading import Models, load_model
-from modeshift.graph.models.providers import is_local
-from modeshift.graph.models.service import Way, choose_way
+from modeshift.models.loading import Models, load_model
+from modeshift.models.providers import is_local
+from modeshift.models.service import Way, choose_way
 from modeshift.modes.errors import ProviderError
 from tests.graph.models.model_thread import use
 from tests.harness.conversation import APPROVE, Conversation, make_agent

@@ -12,10 +12,10 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import ChatGenerationChunk
 from typing_extensions import override
 
-from modeshift.graph.models.bound_model import BoundModel, call_model
-from modeshift.graph.models.loading import load_model
-from modeshift.graph.models.providers import PROVIDERS, TIME_LIMIT
-from modeshift.graph.models.service import Service
+from modeshift.models.bound_model import BoundModel, call_model
+from modeshift.models.loading import load_model
+from modeshift.models.providers import PROVIDERS, TIME_LIMIT
+from modeshift.models.service import Service
 from modeshift.modes.errors import ConfigurationError, ProviderError
 from modeshift.testing.snapshots import Snapshot
 from tests.harness.root import ENGINE

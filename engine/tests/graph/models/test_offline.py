@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from modeshift.graph.models.offline import HELP, OfflineModel, parse, respond
+from modeshift.models.offline import HELP, OfflineModel, parse, respond
 from tests.harness.conversation import APPROVE, REJECT, Conversation, edit
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from modeshift.graph.models.loading import Models, load_model
+from modeshift.models.loading import Models, load_model
 from modeshift.modes.policy import Approvals
 from tests.graph.conftest import Serve
 from tests.graph.models.model_thread import ModelThread, bind

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from langchain_core.language_models import BaseChatModel
 
-from modeshift.graph.configuration.settings import Settings, load_settings
-from modeshift.graph.models.loading import load_model
-from modeshift.graph.models.providers import HARMLESS, check_parameters
+from modeshift.configuration.settings import Settings, load_settings
+from modeshift.models.loading import load_model
+from modeshift.models.providers import HARMLESS, check_parameters
 from modeshift.modes.errors import ConfigurationError
 from modeshift.testing.snapshots import Snapshot
 from tests.graph.models.byte_server import serving_bytes

@@ -4,7 +4,7 @@ import httpx2
 import pytest
 from langchain_core.exceptions import ModelTimeoutError
 
-from modeshift.graph.models.provider_errors import is_worth_another_try, provider_error
+from modeshift.models.provider_errors import is_worth_another_try, provider_error
 from modeshift.testing.snapshots import Snapshot
 
 

@@ -12,8 +12,8 @@ import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.messages.utils import convert_to_messages
 
-from modeshift.graph.messages.from_model import CUT_OFF, REFUSED
-from modeshift.graph.messages.normal_form import accept_messages
+from modeshift.messages.from_model import CUT_OFF, REFUSED
+from modeshift.messages.normal_form import accept_messages
 from modeshift.modes.errors import ProviderError
 from modeshift.modes.policy import Approvals
 from modeshift.tools.toolbox import BROKEN

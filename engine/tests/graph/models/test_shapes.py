@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 
-from modeshift.graph.messages.from_model import ENDED, REFUSED
-from modeshift.graph.messages.instructions import remove_instructions
-from modeshift.graph.models.loading import Models
+from modeshift.messages.from_model import ENDED, REFUSED
+from modeshift.messages.instructions import remove_instructions
+from modeshift.models.loading import Models
 from modeshift.modes.errors import ProviderError
 from modeshift.testing.snapshots import Snapshot
 from tests.graph.models.byte_server import EVENTS, ByteServer, Reply, events, serving_bytes, whole

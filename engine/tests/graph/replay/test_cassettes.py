@@ -15,7 +15,7 @@ import pytest
 from vcr import VCR
 from vcr.request import Request
 
-from modeshift.graph.models.provider_errors import MASK
+from modeshift.models.provider_errors import MASK
 from modeshift.modes.errors import ConfigurationError
 from modeshift.testing.cassette import decode_body, load_cassette
 from modeshift.testing.cassette_format import configure, dump_cassette

@@ -8,7 +8,7 @@ from string import ascii_letters, ascii_lowercase, digits
 
 import pytest
 
-from modeshift.graph.models.provider_errors import MASK, find_secrets, mask_secrets
+from modeshift.models.provider_errors import MASK, find_secrets, mask_secrets
 from modeshift.testing.scrubbing import join_stream, keep_headers, scrub
 
 ALPHABETS = {

@@ -11,12 +11,12 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 from typing_extensions import override
 
-from modeshift.graph.journal import Journal
-from modeshift.graph.mailbox import Mailbox
-from modeshift.graph.messages.repair import NOT_RUN, VOID
-from modeshift.graph.threads import StartedCalls
+from modeshift.messages.repair import NOT_RUN, VOID
 from modeshift.modes.errors import UserError
 from modeshift.modes.policy import Approvals
+from modeshift.threads.journal import Journal
+from modeshift.threads.mailbox import Mailbox
+from modeshift.threads.started_calls import StartedCalls
 from tests.harness.conversation import (
     APPROVE,
     REJECT,

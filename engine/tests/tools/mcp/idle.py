@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import psutil
 
-from modeshift.graph.configuration.loading import get_served
+from modeshift.configuration.loading import get_served
 
 
 async def main() -> None:

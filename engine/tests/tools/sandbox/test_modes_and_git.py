@@ -10,17 +10,17 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graph.agent import build as build_agent
-from modeshift.graph.briefing import describe_environment
-from modeshift.graph.deps import AgentDeps
-from modeshift.graph.models.loading import Models
-from modeshift.graph.models.offline import OfflineModel
+from modeshift.models.loading import Models
+from modeshift.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.mode import Grant, SourcedPermissions
 from modeshift.modes.policy import Approvals
 from modeshift.sandbox.mounts import ROOM
+from modeshift.threads.deps import AgentDeps
 from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
+from modeshift.turns.briefing import describe_environment
 from tests.harness.clone import git
 from tests.harness.conversation import APPROVE, Conversation
 from tests.harness.modes import load_catalog

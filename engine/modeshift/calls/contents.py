@@ -1,0 +1,137 @@
+"""Remembered approvals: a person's "always allow this", for one tool and a pattern or one call.
+
+Each applies in the thread, mode and workspace in which it was given, until the mode's
+definition or the user's rules change.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+from modeshift.modes.errors import ToolFailedError
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.journal import UNREADABLE, Digests
+from modeshift.threads.state import Planned, Remembered
+from modeshift.tools.workspace.text import TextFormat, find_places, read_replacements, replace
+from modeshift.tools.workspace.workspace import MAX_FILE_BYTES, Workspace
+
+
+async def digest_contents(deps: AgentDeps, paths: Iterable[str]) -> dict[str, str]:
+    """A digest of each file, as an editor has it where one is connected."""
+    unique = list(dict.fromkeys(paths))
+    if not unique:
+        return {}
+    workspace = deps.toolbox.workspace
+    # Side by side: an editor may take its time for each.
+    digests = await asyncio.gather(
+        *(asyncio.to_thread(_digest_file, workspace, path) for path in unique)
+    )
+    return dict(zip(unique, digests, strict=True))
+
+
+def _digest_file(workspace: Workspace, path: str) -> str:
+    try:
+        with workspace.open_file(path) as file:
+            return sha256(file.read(MAX_FILE_BYTES + 1)).hexdigest()
+    except ToolFailedError:  # it is not there, or no tool could change it
+        return UNREADABLE if os.path.lexists(workspace.root / path) else "none"
+
+
+async def foresee(deps: AgentDeps, paths: Sequence[str], args: Mapping[str, Any]) -> Digests:
+    """Digests of the files as an edit is to leave them; none where that cannot be told.
+
+    For tools that are given a file's whole text, or pieces of it and their replacements.
+    """
+    if len(paths) != 1:
+        return {}
+    text = await asyncio.to_thread(_foresee, deps.toolbox.workspace, paths[0], args)
+    return {} if text is None else {paths[0]: sha256(text).hexdigest()}
+
+
+def _foresee(workspace: Workspace, path: str, args: Mapping[str, Any]) -> bytes | None:
+    try:
+        before = b""
+        if os.path.lexists(workspace.root / path):
+            with workspace.open_file(path) as file:
+                before = file.read(MAX_FILE_BYTES)
+        kind = TextFormat.of(before)
+        if isinstance(args.get("content"), str):
+            return kind.encode(args["content"])
+        text = kind.decode(before)
+        edits = read_replacements(args)
+        return kind.encode(replace(text, find_places(path, text, edits))) if edits else None
+    except ToolFailedError:  # the tool will say so
+        return None
+
+
+def renew_approvals(
+    plan: list[list[Planned]], before: Mapping[str, str], after: Mapping[str, str]
+) -> list[list[Planned]]:
+    """The plan after an edit: approvals that expected the old contents now expect the new ones.
+
+    A person who approves two edits of one file has seen both.
+    """
+
+    def renew(planned: Planned) -> Planned:
+        approved = planned["approved"]
+        if approved is None:
+            return planned
+        contents = {
+            path: after[path] if digest == before.get(path) else digest
+            for path, digest in _approved_contents(planned).items()
+        }
+        return {**planned, "approved": {**approved, "contents": contents}}
+
+    return [[renew(planned) for planned in batch] for batch in plan]
+
+
+def _approved_contents(planned: Planned) -> Mapping[str, str]:
+    approved = planned["approved"]
+    return approved.get("contents", {}) if approved is not None else {}
+
+
+ALL = "all"
+
+
+def remember(
+    deps: AgentDeps, mode_slug: str, tool: str, pattern: str, *, exact: bool
+) -> Remembered:
+    """A record of an approval that is given now."""
+    digest = deps.seat(mode_slug).environment
+    return Remembered(
+        id=sha256(f"{digest}\0{tool}\0{exact}\0{pattern}".encode()).hexdigest()[:12],
+        mode=mode_slug,
+        tool=tool,
+        pattern=pattern,
+        exact=exact,
+        digest=digest,
+        when=datetime.now(UTC).isoformat(timespec="milliseconds"),
+    )
+
+
+def forget(
+    deps: AgentDeps, remembered: Sequence[Remembered], ids: Sequence[str]
+) -> tuple[list[Remembered], list[str]]:
+    """The approvals that remain: without ``ids``, and without invalid ones; and the notices."""
+    known = {approval["id"] for approval in remembered}
+    notices = [
+        f"no approval {id!r} is remembered in this thread, so none was revoked"
+        for id in ids
+        if id != ALL and id not in known
+    ]
+    remaining = []
+    for approval in remembered:
+        if ALL in ids or approval["id"] in ids:
+            continue
+        slug = approval["mode"]
+        if slug in deps.catalog and approval["digest"] == deps.seat(slug).environment:
+            remaining.append(approval)
+        else:
+            notices.append(
+                f"the approval for {approval['tool']} {approval['pattern']!r} in mode {slug!r} is "
+                "revoked: the mode, your rules or the workspace have changed"
+            )
+    return remaining, notices

@@ -1,0 +1,250 @@
+"""What a person may decide, and the check of a decision before it counts.
+
+The shape is that of LangChain's human-in-the-loop middleware and of Agent Chat UI.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Annotated, Any, Literal, NotRequired, cast
+
+from langgraph.types import interrupt
+from pydantic import (
+    AfterValidator,
+    Discriminator,
+    RootModel,
+    ValidationError,
+    with_config,
+)
+from typing_extensions import TypedDict, override
+
+from modeshift.calls.judging import Judged
+from modeshift.modes.errors import InvalidCallError, InvalidInputError, describe_misfit
+from modeshift.modes.rules.matching import check_pattern
+from modeshift.threads.deps import AgentDeps
+from modeshift.tools.toolbox import Toolbox
+
+
+class _Decided(TypedDict):
+    id: NotRequired[str]
+    """Of the action request; with it decisions may come in any order."""
+
+
+@with_config(extra="forbid")
+class Approve(_Decided):
+    """Let the call run as it is."""
+
+    type: Literal["approve"]
+    approvals: NotRequired[Literal["manual", "auto"]]
+    """With a switch: the policy to set along with it."""
+    remember: NotRequired[bool | str]
+    """Stop asking in this thread and mode: for this very command or file (true), or for all that
+    match a pattern."""
+
+
+@with_config(extra="forbid")
+class Reject(_Decided):
+    """Do not let it run."""
+
+    type: Literal["reject"]
+    message: NotRequired[str]
+
+
+@with_config(extra="forbid")
+class EditedAction(TypedDict):
+    """The same tool with other arguments."""
+
+    name: str
+    args: dict[str, Any]
+
+
+@with_config(extra="forbid")
+class Edit(_Decided):
+    """Let the call run with other arguments, which are judged again."""
+
+    type: Literal["edit"]
+    edited_action: EditedAction
+
+
+@with_config(extra="forbid")
+class Respond(_Decided):
+    """Answer the question."""
+
+    type: Literal["respond"]
+    message: str
+
+
+EXAMPLE = '{"decisions": [{"type": "approve"}]}, with one decision for each action request'
+YES_OR_NO = frozenset({"type", "message", "id"})
+Decision = Annotated[Approve | Reject | Edit | Respond, Discriminator("type")]
+
+
+@with_config(extra="forbid")
+class Decisions(TypedDict):
+    """One decision for each action request, in order or by ``id``."""
+
+    decisions: list[Decision]
+    question: NotRequired[str]
+    """The question's id: an answer to another one is refused."""
+
+
+_check: ContextVar[Callable[[Decisions], Decisions]] = ContextVar("check")
+
+
+def _run_check(answer: Decisions) -> Decisions:
+    return _check.get()(answer)
+
+
+SCHEMA = {
+    "description": f"Such as {EXAMPLE}.",
+    "type": "object",
+    "required": ["decisions"],
+    "properties": {
+        "decisions": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["type"],
+                "properties": {"type": {"enum": ["approve", "edit", "reject", "respond"]}},
+            },
+        },
+        "question": {"type": "string"},
+    },
+}
+"""What clients see of an answer: LangGraph copies it piece by piece, a few times a question."""
+
+
+class _Answer(RootModel[Annotated[Decisions, AfterValidator(_run_check)]]):
+    """A model: any other type LangGraph has pydantic build anew for every question."""
+
+    @classmethod
+    @override
+    def __get_pydantic_json_schema__(cls, core: object, handler: object) -> dict[str, Any]:
+        return SCHEMA
+
+
+def ask_person(
+    deps: AgentDeps, asking: Sequence[Judged], request: Mapping[str, object]
+) -> list[Decision]:
+    """Interrupt the run until a person has decided on each call.
+
+    Raises ``InvalidInputError`` for an answer that does not fit, and the interrupt stays open.
+    """
+
+    # LangGraph runs the check before it takes the answer as given; after that is too late.
+    def check(answer: Decisions) -> Decisions:
+        _check_question(
+            str(request["question"]), answer.get("question"), is_required=deps.bound_answers
+        )
+        decisions = answer["decisions"]
+        if len(decisions) != len(asking):
+            raise InvalidInputError(
+                f"{len(decisions)} decisions for {len(asking)} action requests; "
+                "give one for each, in their order"
+            )
+        decisions = _put_in_order(decisions, asking)
+        for decision, judged in zip(decisions, asking, strict=True):
+            _check_decision(deps.toolbox, decision, judged)
+        return {**answer, "decisions": decisions}
+
+    return _interrupt(request, check)
+
+
+def ask_yes_or_no(request: Mapping[str, object], *, is_required: bool) -> Approve | Reject:
+    """The same for a node's own question, which takes one decision.
+
+    ``is_required``: whether an answer must name its question.
+    """
+
+    def check(answer: Decisions) -> Decisions:
+        _check_question(str(request["question"]), answer.get("question"), is_required=is_required)
+        match answer["decisions"]:
+            case [{"type": "approve" | "reject"} as decision] if decision.keys() <= YES_OR_NO:
+                return answer
+        raise InvalidInputError(f"this question takes one yes or no; give {EXAMPLE}")
+
+    (decision,) = _interrupt(request, check)
+    return cast("Approve | Reject", decision)
+
+
+def _interrupt(
+    request: Mapping[str, object], check: Callable[[Decisions], Decisions]
+) -> list[Decision]:
+    token = _check.set(check)
+    try:
+        answer = interrupt(request, response_schema=_Answer).root
+    except ValidationError as error:
+        text = describe_misfit(error)
+        if error.errors()[0]["type"] != "value_error":  # pydantic's words, not those of check
+            text = f"the answer does not fit: {text}; give {EXAMPLE}"
+        raise InvalidInputError(text) from None
+    finally:
+        _check.reset(token)
+    return answer["decisions"]
+
+
+def _check_question(question: str, answered: str | None, *, is_required: bool) -> None:
+    if answered is None and is_required:
+        raise InvalidInputError(f'the answer must name its question: "question": {question!r}')
+    if answered not in (None, question):
+        raise InvalidInputError(
+            f"this answers question {answered!r}, but the question is now {question!r}"
+        )
+
+
+def _put_in_order(decisions: list[Decision], asking: Sequence[Judged]) -> list[Decision]:
+    ids = [call.id for call in asking]
+    named = [decision["id"] for decision in decisions if "id" in decision]
+    if not named:
+        return decisions
+    if sorted(named) != sorted(ids):
+        raise InvalidInputError(
+            f"the decisions are for the ids {named!r}; give one for each of: {', '.join(ids)}"
+        )
+    return sorted(decisions, key=lambda decision: ids.index(decision["id"]))
+
+
+def _check_decision(toolbox: Toolbox, decision: Decision, judged: Judged) -> None:
+    name, allowed = judged.call["name"], judged.allowed_decisions
+    if decision["type"] not in allowed:
+        raise InvalidInputError(
+            f"decision {decision['type']!r} on {name}; allowed are: {', '.join(allowed)}"
+        )
+    if decision["type"] == "approve":
+        if "approvals" in decision and not judged.effect.switches_mode:
+            raise InvalidInputError(
+                f"'approvals' goes with the approval of a switch, not of {name}"
+            )
+        _check_remember(decision.get("remember", False), judged)
+    if decision["type"] == "edit":
+        edited = decision["edited_action"]
+        if edited["name"] != name:
+            raise InvalidInputError(
+                f"an edit changes the arguments of {name}, not the tool (got {edited['name']!r})"
+            )
+        try:
+            toolbox.validate(toolbox[name], edited["args"])
+        except InvalidCallError as error:
+            raise InvalidInputError(str(error)) from error
+
+
+def _check_remember(pattern: bool | str, judged: Judged) -> None:
+    if pattern is False:
+        return
+    name = judged.call["name"]
+    if not judged.can_be_remembered:
+        raise InvalidInputError(f"'remember' on {name}: a person decides on this every time")
+    if pattern is True:
+        if judged.subject.exact is None:
+            raise InvalidInputError(
+                f"'remember' on {name} needs a pattern: this is not one plain command or file"
+            )
+        return
+    assert judged.tool is not None
+    try:
+        check_pattern(judged.tool.spec, pattern)
+    except ValueError as error:
+        raise InvalidInputError(f"cannot remember: {error}") from error
+    if not judged.subject.certainly_matches(pattern):
+        raise InvalidInputError(
+            f"the pattern {pattern!r} to remember does not match this call of {name}"
+        )

@@ -1,0 +1,381 @@
+"""``judge``: from a tool call as the model wrote it to a verdict on it."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
+
+from langchain_core.messages import ToolCall
+
+from modeshift.calls.ways import (
+    Values,
+    describe_condition,
+    find_answer_problem,
+    find_way_problem,
+    is_free,
+    list_suggestions,
+    read_values,
+)
+from modeshift.messages.normal_form import get_call_id
+from modeshift.messages.repair import find_last_answer, find_open_calls
+from modeshift.models.seats import Seat
+from modeshift.modes.edges.edge_table import MAX_NAMED, MAX_TRIED, Way
+from modeshift.modes.effects import NO_EFFECT, Effect
+from modeshift.modes.errors import InvalidCallError
+from modeshift.modes.mode import Mode
+from modeshift.modes.policy import Approvals, Verdict, cut_verdict, verdict
+from modeshift.modes.rules.matching import Subject, get_server_part
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.state import ActTask, Asked, Facts, Planned, Remembered, State
+from modeshift.tools.tool import Tool
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A call, and the verdict on it; what follows from the two is filled in when it is made."""
+
+    call: ToolCall
+    verdict: Verdict
+    tool: Tool | None = None
+    args: dict[str, Any] | None = None
+    """The arguments as the tool gets them. Both are None for a call that is invalid."""
+    environment: str = ""
+    """Digests of the mode, the limit and the workspace; of the mode it switches to, or of the tool
+    as its MCP server describes it."""
+    id: str = field(init=False)
+    """The call's."""
+    effect: Effect = field(init=False)
+    """What the call does to the world; ``NO_EFFECT`` for one that is invalid."""
+    resolved: Mapping[str, str | None] = field(init=False)
+    """The arguments that are paths or a URL, as resolved, which is what was judged."""
+    edited_paths: tuple[str, ...] = field(init=False)
+    """The files that it would change, as resolved paths."""
+    allowed_decisions: tuple[str, ...] = field(init=False)
+    """The types of decision that a person may give on it."""
+    can_be_remembered: bool = field(init=False)
+    """Whether "always allow" may be offered: never where a person must be asked every time."""
+    needs_person: bool = field(init=False)
+    """Whether a person has to decide on it."""
+    runs_beside_others: bool = field(init=False)
+    """Whether it may run in parallel with its neighbours: it changes nothing, or is denied."""
+
+    def __post_init__(self) -> None:
+        effect, resolved = NO_EFFECT, dict[str, str | None]()
+        paths: tuple[str | None, ...] = ()
+        if self.tool is not None and self.args is not None:
+            spec = self.tool.spec
+            resolved = {name: self.args[name] for name in spec.resolved}
+            paths = tuple(self.args[name] for name in spec.paths if spec.effect.changes_files)
+        can_be_remembered = False
+        if self.tool is not None:
+            effect, can_be_remembered = self.tool.spec.effect, self.tool.spec.can_be_remembered
+        answers, is_denied = ("respond", "reject"), self.verdict.kind == "deny"
+        decisions = answers if effect.takes_answer else ("approve", "edit", "reject")
+        filled = {
+            "id": get_call_id(self.call),
+            "effect": effect,
+            "resolved": MappingProxyType(resolved),
+            "edited_paths": tuple(path for path in paths if path is not None),
+            "allowed_decisions": decisions,
+            "can_be_remembered": can_be_remembered and not self.verdict.always_asks,
+            "needs_person": self.verdict.kind == "ask" and not self.verdict.is_by_edge,
+            "runs_beside_others": is_denied or effect.runs_beside_others,
+        }
+        for name, value in filled.items():
+            object.__setattr__(self, name, value)
+
+    def digest(self, *scope: str) -> str:
+        """Identifies the call: changes with everything that a person's decision depends on.
+
+        That is the tool, the arguments, the paths they resolve to, the mode and the workspace.
+        ``scope`` is the thread and the message, where the digest must differ between threads:
+        a copy of a thread has the same calls.
+        """
+        call = self.call
+        parts = [*scope, self.environment, self.id, call["name"], call["args"], self.args]
+        return sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()
+
+    @property
+    def subject(self) -> Subject:
+        """What a remembered approval is compared with."""
+        assert self.tool is not None
+        assert self.args is not None
+        return Subject(self.tool.spec, self.args)
+
+
+def get_key(planned: Planned, thread: str) -> str | None:
+    """Under which the journal has a call; None for one that changes nothing.
+
+    As it was approved, or planned: with other arguments it is another call. Not by what it would
+    do now.
+    """
+    if planned["approved"] is not None:
+        return planned["approved"]["digest"]
+    key = planned.get("key")
+    return key and sha256(f"{thread} {key}".encode()).hexdigest()
+
+
+def list_switch_targets(effect: Effect, args: Mapping[str, Any]) -> list[str]:
+    """The modes to which a call may switch, itself or by the answer to it."""
+    if effect.switches_mode:
+        return [args["mode_slug"]]
+    if effect.takes_answer:
+        return [slug for slug in list_suggestions(args).values() if slug is not None]
+    return []
+
+
+@dataclass(frozen=True)
+class CallContext:
+    """Where and when a call is judged."""
+
+    seat: Seat
+    """The mode, the host's limit and how many sub-tasks deep it is."""
+    approvals: Approvals
+    is_only_call: bool = True
+    """Whether the call is the only one of its message."""
+    refused: Collection[str] = ()
+    """Modes to which a person refused to switch, in this turn."""
+    switched: int = 0
+    """How often the mode was switched in this turn."""
+    remembered: Sequence[Remembered] = ()
+    """The approvals that a person wants to be remembered."""
+    task: str = ""
+    """What the sub-task is told to do; empty in none."""
+    facts: Facts = field(default_factory=Facts)
+    """What conditions of edges are about."""
+    is_by_hand: bool = False
+    """Whether a person has chosen the mode, who is above the edges."""
+
+    @classmethod
+    def of(
+        cls,
+        deps: AgentDeps,
+        state: State | ActTask,
+        is_only_call: bool = True,
+        refused: Collection[str] = (),
+    ) -> Self:
+        """The context that the thread's current state gives."""
+        subtask = state.get("subtask")
+        return cls(
+            deps.seat_in(state, state["mode"]),
+            Approvals(state["approvals"]),
+            is_only_call,
+            refused,
+            state.get("switched", 0),
+            state.get("remembered", ()),
+            "" if subtask is None else subtask["message"],
+            state.get("facts", {}),
+        )
+
+
+async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged:
+    """Judge one call: when the model has made it, and in ``act`` just before it runs."""
+    try:
+        tool, args = await deps.toolbox.check_call(call["name"], call["args"])
+    except InvalidCallError as error:
+        return _deny(call, str(error))
+    values: Values = {}
+    targets, way = list_switch_targets(tool.spec.effect, args), get_way(tool.spec.effect)
+    if targets and not context.is_by_hand:
+        values = await read_values(deps, context.facts, context.seat.mode.slug, targets, way)
+    if problem := find_problem(deps, context, tool, targets, values):
+        return _deny(call, problem)
+    ruling = find_verdict(deps, context, tool, args, values)
+    if ruling.is_missing:
+        ruling = replace(ruling, reason=ruling.reason + _name_modes(deps, context, tool, args))
+    digests = [deps.catalog[slug].digest for slug in targets]
+    if tool.spec.served is not None:
+        digests.append(tool.spec.served.digest)
+    return Judged(call, ruling, tool, args, "".join([context.seat.environment, *digests]))
+
+
+def get_way(effect: Effect) -> Way:
+    """By which way such a call leads to a mode."""
+    return Way.TASK if effect.starts_subtask else Way.ASK
+
+
+async def judge_all(
+    deps: AgentDeps, context: CallContext, calls: Sequence[ToolCall]
+) -> list[Judged]:
+    """Judge the calls of one message, all in the context in which they were written.
+
+    One message switches the mode once, or begins sub-tasks: another such call is denied, and so is
+    one behind a sub-task that would change something before it.
+    """
+    results: list[Judged] = []
+    first: Judged | None = None
+    for call in calls:
+        judged = await judge(deps, context, call)
+        if judged.effect.switches_mode and judged.verdict.kind == "ask":
+            first = first or judged
+            are_tasks = first.effect.starts_subtask and judged.effect.starts_subtask
+            if judged is not first and not are_tasks:
+                judged = _deny(call, "Call switch_mode once in a message, and not beside new_task.")
+        elif first is not None and first.effect.starts_subtask and judged.effect.changes_the_world:
+            judged = _deny(call, "Call it when the sub-task has ended, not behind new_task.")
+        results.append(judged)
+    return results
+
+
+def find_problem(
+    deps: AgentDeps, context: CallContext, tool: Tool, targets: Sequence[str], values: Values
+) -> str | None:
+    """Why the call is denied before any rule is asked; None if it is not.
+
+    ``targets`` are the modes to which it may switch.
+    """
+    if tool.spec.effect.ends_turn and not context.is_only_call:
+        return f"Call {tool.spec.name} alone."
+    if withheld := context.seat.why_withheld(tool.spec):
+        return withheld
+    problems = (_find_switch_problem(deps, context, tool, target, values) for target in targets)
+    return next((problem for problem in problems if problem is not None), None)
+
+
+def find_verdict(
+    deps: AgentDeps, context: CallContext, tool: Tool, args: dict[str, Any], values: Values
+) -> Verdict:
+    """What the mode says of a call without a problem, cut by the host's limit."""
+    effect, limit = tool.spec.effect, context.seat.limit
+    ruling = _find_verdict(deps, context, context.seat.mode, tool, args)
+    if limit is not None and limit.slug != context.seat.mode.slug:
+        # A switch has passed the limit before, and may well be to the limit's own mode.
+        judged_args = None if effect.switches_mode else args
+        ruling = cut_verdict(ruling, limit, _find_verdict(deps, context, limit, tool, judged_args))
+    if effect.switches_mode and ruling.kind == "ask":
+        ruling = _add_edge(deps, context, tool, args["mode_slug"], ruling, values)
+    return ruling
+
+
+def _add_edge(
+    deps: AgentDeps, context: CallContext, tool: Tool, target: str, ruling: Verdict, values: Values
+) -> Verdict:
+    """The verdict on a switch, with the edge's condition, and whether nobody need be asked."""
+    if context.is_by_hand:
+        return ruling
+    source, way = context.seat.mode.slug, get_way(tool.spec.effect)
+    limit = None if context.seat.limit is None else context.seat.limit.slug
+    return replace(
+        ruling,
+        condition=describe_condition(deps.edges.find(source, target, way), values),
+        is_by_edge=way is Way.ASK and is_free(deps, source, target, context.remembered, limit),
+    )
+
+
+def _find_verdict(
+    deps: AgentDeps, context: CallContext, mode: Mode, tool: Tool, args: dict[str, Any] | None
+) -> Verdict:
+    """What the mode, or the limit's, says; each with what is remembered for it."""
+    remembered = [
+        (approval["pattern"], approval["exact"])
+        for approval in context.remembered
+        if _is_for(approval["tool"], tool)
+        and mode.slug in deps.catalog
+        and approval["digest"] == deps.seat(mode.slug).environment
+    ]
+    return verdict(mode, tool.spec, args, context.approvals, remembered)
+
+
+def _is_for(remembered: str, tool: Tool) -> bool:
+    """Whether what is remembered for a tool may hold for this one: of an MCP server, for all."""
+    if tool.spec.served is None:
+        return remembered == tool.spec.name
+    return get_server_part(remembered) == get_server_part(tool.spec.name)
+
+
+def _name_modes(deps: AgentDeps, context: CallContext, tool: Tool, args: dict[str, Any]) -> str:
+    """The modes that do not deny the call, as the end of a refusal."""
+    if context.seat.depth:
+        return " Go on without it: a sub-task keeps its mode. Say at its end what is undone."
+    slugs, ways = list[str](), deps.list_ways_to(context.seat.mode.slug, tool.spec)
+    for slug, edge in ways[:MAX_TRIED]:
+        if (
+            slug not in context.refused
+            and deps.find_limit_problem(context.seat.limit, slug) is None
+            and verdict(deps.catalog[slug], tool.spec, args, context.approvals).kind != "deny"
+        ):
+            slugs.append(f"{slug} (once `{edge.when}`)" if edge.when else slug)
+        if len(slugs) > MAX_NAMED:
+            break
+    is_cut = len(ways) > MAX_TRIED
+    if not slugs:
+        none = "none of the modes that were tried" if is_cut else "there is no mode to ask for that"
+        return f" Go on without it: {none} allows this call."
+    more = ", or another" if is_cut or len(slugs) > MAX_NAMED else ""
+    named = ", ".join(slugs[:MAX_NAMED])
+    return f" Ask for one of these with switch_mode: {named}{more}."
+
+
+def _find_switch_problem(
+    deps: AgentDeps, context: CallContext, tool: Tool, target: str, values: Values
+) -> str | None:
+    """Why a switch to the mode is denied without asking a person; None if it is not."""
+    if target == context.seat.mode.slug and not tool.spec.effect.starts_subtask:
+        return None
+    if problem := deps.find_limit_problem(context.seat.limit, target):
+        return problem
+    if problem := _find_turn_problem(deps, context, tool, target):
+        return problem
+    if problem := deps.models.problem(deps.catalog[target]):
+        return f"No switch to {target!r} is possible: {problem}"
+    seat, way = context.seat, get_way(tool.spec.effect)
+    if tool.spec.effect.takes_answer:
+        problem = find_answer_problem(deps.toolbox.specs, seat.mode, target, seat.depth)
+    if problem or context.is_by_hand:
+        return problem
+    return find_way_problem(deps, seat.mode.slug, target, way, values)
+
+
+def _find_turn_problem(
+    deps: AgentDeps, context: CallContext, tool: Tool, target: str
+) -> str | None:
+    """Why there is no such switch after what the turn has had; None if there may be one."""
+    if target in context.refused:
+        return f"The user has refused a switch to {target!r} in this turn; go on without it."
+    most, is_switch = deps.max_switches, not tool.spec.effect.starts_subtask
+    if context.switched < most or context.is_by_hand or not is_switch:
+        return None
+    often = f"The mode was switched {context.switched} times in this turn, which is the most"
+    return f"{often}; go on in {context.seat.mode.name} mode, or end your turn and say why."
+
+
+def _deny(call: ToolCall, reason: str) -> Judged:
+    return Judged(call, Verdict("deny", reason, InvalidCallError))
+
+
+class Question(NamedTuple):
+    """The open question, judged anew."""
+
+    message: str
+    """The id of the message with the calls."""
+    asked: Asked
+    context: CallContext
+    judged: list[Judged]
+
+    @property
+    def id(self) -> str:
+        """In its thread."""
+        return f"{self.message} {self.asked['digest']}"
+
+
+async def judge_question(deps: AgentDeps, state: State) -> Question | None:
+    """The question that is open; None if there is none, or it would be another one now."""
+    message, calls = find_last_answer(state["messages"]), find_open_calls(state["messages"])
+    asked = state.get("asked")
+    if not calls or message is None or asked is None:
+        return None
+    context = CallContext.of(deps, state, len(message.tool_calls) == 1, state["refused"])
+    context = replace(context, approvals=Approvals(asked.get("approvals", context.approvals)))
+    judged = await judge_all(deps, context, calls)
+    if asked["digest"] != digest_question(judged):
+        return None
+    return Question(str(message.id), asked, context, judged)
+
+
+def digest_question(judged: Sequence[Judged]) -> str:
+    """A digest of the calls and the kinds of their verdicts: the same question, the same digest."""
+    return sha256(
+        "".join(each.verdict.kind + each.digest() for each in judged).encode()
+    ).hexdigest()

@@ -1,0 +1,243 @@
+"""The question that a person is asked, and what they read before deciding."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from hashlib import sha256
+from json import dumps
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
+
+from modeshift.calls.judging import CallContext, Judged
+from modeshift.calls.ways import list_suggestions
+from modeshift.modes.effects import ToolSpec
+from modeshift.modes.errors import InvalidCallError
+from modeshift.modes.mode import Mode
+from modeshift.modes.plain_text import escape_invisible, find_invisible, make_readable, to_one_line
+from modeshift.threads.deps import AgentDeps
+
+MAX_REASON = 1000
+NO_REASON = "The model gave no reason."
+MAX_PLACES = 10
+MAX_TASK = 60
+MAX_TITLE = 200
+write_json = partial(dumps, ensure_ascii=False)
+
+
+class ActionRequest(TypedDict):
+    """A call that waits for a decision."""
+
+    name: str
+    args: dict[str, Any]
+    description: str
+    id: str
+    remember: NotRequired[str]
+    """What ``"remember": true`` would remember, where that is possible."""
+    condition: NotRequired[str]
+    """Of a switch: the condition of its edge, which is met, where it has one."""
+
+
+class ReviewConfig(TypedDict):
+    """Which decisions an action takes."""
+
+    action_name: str
+    allowed_decisions: list[str]
+
+
+class Request(TypedDict):
+    """The value of the interrupt."""
+
+    action_requests: list[ActionRequest]
+    review_configs: list[ReviewConfig]
+    question: str
+    """The question's id; an answer may say which it is for."""
+
+
+def build_request(
+    deps: AgentDeps, context: CallContext, asking: Sequence[Judged], unique: str
+) -> Request:
+    """The question to put to the person; ``unique`` differs from one question to another."""
+    return Request(
+        question=sha256(unique.encode()).hexdigest()[:16],
+        action_requests=[_action_request(deps, context, judged) for judged in asking],
+        review_configs=[
+            ReviewConfig(
+                action_name=judged.call["name"], allowed_decisions=list(judged.allowed_decisions)
+            )
+            for judged in asking
+        ],
+    )
+
+
+def build_own_request(name: str, text: str, args: Mapping[str, Any], unique: str) -> Request:
+    """A question of a node of the clone's own, called ``name``, which takes a yes or a no."""
+    question = sha256(unique.encode()).hexdigest()[:16]
+    return Request(
+        question=question,
+        action_requests=[
+            ActionRequest(name=name, args={**args}, description=make_readable(text), id=question)
+        ],
+        review_configs=[ReviewConfig(action_name=name, allowed_decisions=["approve", "reject"])],
+    )
+
+
+def _action_request(deps: AgentDeps, context: CallContext, judged: Judged) -> ActionRequest:
+    args = judged.call["args"]  # as they are, which is how it runs
+    if judged.effect.switches_mode and not judged.effect.starts_subtask:
+        why = (args.get("reason") or "").strip() or NO_REASON
+        args = {**args, "reason": to_one_line(why, MAX_REASON)}
+    request = ActionRequest(
+        name=judged.call["name"],
+        args=args,
+        description=_describe(deps, context, judged, args),
+        id=str(judged.call["id"]),
+    )
+    if judged.can_be_remembered and judged.subject.exact is not None:
+        request["remember"] = escape_invisible(judged.subject.exact)
+    if judged.verdict.condition:
+        request["condition"] = judged.verdict.condition
+    return request
+
+
+def _describe(
+    deps: AgentDeps, context: CallContext, judged: Judged, shown: Mapping[str, Any]
+) -> str:
+    assert judged.args is not None
+    mode, task = context.seat.mode, to_one_line(context.task, MAX_TASK)
+    place = f" (in the sub-task {task!r})" if context.seat.depth else ""
+    if judged.effect.switches_mode:
+        target = deps.catalog[judged.args["mode_slug"]]
+        risks = list_risks(deps, mode, target)
+        changes = " ".join([describe_switch(deps, mode, target), *risks])
+        if judged.effect.starts_subtask:
+            todos = [
+                f"- {todo['content']} ({todo.get('status', 'pending')})"
+                for todo in judged.args["todos"] or ()
+            ]
+            text = make_readable("\n".join([judged.args["message"], *todos]))
+            return (
+                f"Start a sub-task in {target.name} mode{place}? "
+                f"{changes}{_describe_met(judged)} It is told:\n{text}"
+                f"{_describe_unseen(judged)}"
+            )
+        return (
+            f"Switch from {mode.name} to {target.name} mode? "
+            f"{'' if shown['reason'] == NO_REASON else 'Reason: '}{shown['reason']}\n"
+            f"{changes}{_describe_met(judged)}"
+        )
+    if judged.effect.takes_answer:
+        labels = [f"- {label}" for label in list_suggestions(judged.args)]
+        who = [f"{mode.name} mode{place} asks:"] if place else []
+        return "\n".join([*who, make_readable(judged.args["question"]), *labels])
+    wish = f"{mode.name} mode{place} wants to use {judged.call['name']}"
+    reason = judged.verdict.reason
+    if judged.effect.runs_programs:
+        rights = _describe_rights(deps, context, reason)
+        return f"{wish}: {reason}. {rights}{_describe_unseen(judged)}"
+    return f"{wish}{_describe_resolved(judged)}: {reason}.{_describe_unseen(judged)}"
+
+
+def _describe_met(judged: Judged) -> str:
+    return f" {judged.verdict.condition}" if judged.verdict.condition else ""
+
+
+def describe_switch(deps: AgentDeps, source: Mode, target: Mode) -> str:
+    """What a switch changes: the tools, the files that may be edited, the model."""
+    gained, lost = (
+        ", ".join(names) or "none" for names in deps.machine.compare_tools(source.slug, target.slug)
+    )
+    tools = f"Tools gained: {gained}. Tools lost: {lost}."
+    return " ".join([tools, *list_other_changes(deps, source, target)])
+
+
+def list_risks(deps: AgentDeps, source: Mode, target: Mode) -> list[str]:
+    """What the modes do at most, in a sentence for a person; none where that stays the same."""
+    before, after = (deps.find_risk(mode)[1] for mode in (source, target))
+    return [f"At most, it then {after}; now it {before}."] if before != after else []
+
+
+def list_other_changes(deps: AgentDeps, source: Mode, target: Mode) -> Iterator[str]:
+    """What a switch changes beside the tools, in sentences."""
+    if source.grant("edit") and target.grant("edit"):
+        before, after = (mode.edit_limit or "every file" for mode in (source, target))
+        if before != after:
+            yield f"Files to edit: {after} instead of {before}."
+    before, after = (mode.model or deps.models.default for mode in (source, target))
+    if before != after:
+        yield f"Model: {after} instead of {before}."
+
+
+def _describe_rights(deps: AgentDeps, context: CallContext, reason: str) -> str:
+    """What a command can do to the workspace, and whether it has the network."""
+    sandbox = deps.toolbox.sandbox
+    restriction = context.seat.edit_restriction
+    if sandbox is None:
+        warning = "" if "not sandboxed" in reason else "It is not sandboxed. "
+        more = f", and may change files although {restriction}" if restriction else ""
+        return f"{warning}It has all your rights{more}."
+    change = "cannot" if restriction else "can"
+    network = "has the network" if sandbox.has_network else "has no network"
+    return f"It {change} change the workspace, and {network}."
+
+
+def _describe_resolved(judged: Judged) -> str:
+    """The files or the address meant, where the call names them in another way: by a link, say."""
+    args = judged.call["args"]
+    real = [value for name, value in judged.resolved.items() if value != args.get(name)]
+    return f" on {', '.join(map(repr, real))}" if real else ""
+
+
+def _describe_unseen(judged: Judged) -> str:
+    """Those characters of the arguments that a client would not show, written out."""
+    places = [place for text in _list_texts(judged.call["args"]) for place in find_invisible(text)]
+    if not places:
+        return ""
+    named = [f"...{to_one_line(place)}..." for place in places[:MAX_PLACES]]
+    if (more := len(places) - MAX_PLACES) > 0:
+        named.append(f"and {more} more places")
+    return f"\nIt contains invisible characters, here escaped: {', '.join(named)}"
+
+
+def _list_texts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for name, inner in value.items():
+                yield from (name, *_list_texts(inner))
+        case list():
+            for inner in value:
+                yield from _list_texts(inner)
+
+
+def build_title(deps: AgentDeps, name: str, args: Mapping[str, Any]) -> str:
+    """What a call does, on one line that is partly the model's; the name, of no tool there is."""
+    try:
+        title = _build_title(deps, deps.toolbox[name].spec, args)
+    except InvalidCallError:
+        title = ""
+    return to_one_line(title, MAX_TITLE) or to_one_line(name, MAX_TITLE)
+
+
+def _build_title(deps: AgentDeps, spec: ToolSpec, args: Mapping[str, Any]) -> str:
+    if spec.effect.title:
+        return spec.effect.title
+    if spec.effect.switches_mode:
+        slug = str(args.get("mode_slug"))
+        name = deps.catalog[slug].name if slug in deps.catalog else slug
+        return (
+            f"Sub-task in {name} mode" if spec.effect.starts_subtask else f"Switch to {name} mode"
+        )
+    if spec.effect.takes_answer:
+        return str(args.get("question"))
+    if spec.command is not None:
+        return " ⏎ ".join(str(args.get(spec.command)).splitlines())
+    if spec.subject:
+        named = [args[name] for name in spec.subject if args.get(name) is not None]
+        values: list[Any] = [each if isinstance(each, str) else write_json(each) for each in named]
+    elif spec.effect.changes_files:
+        values = [args.get(name) for name in spec.paths]
+    else:
+        values = list(args.values())
+    words = [value for value in values if isinstance(value, str) and value != "."]
+    return " ".join([spec.name.replace("_", " ").capitalize(), *words])

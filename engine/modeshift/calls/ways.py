@@ -1,0 +1,151 @@
+"""Whether the model may ask for a mode now: the edge, its condition, and what is open instead."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from modeshift.modes.edges.edge_table import Edge, Way
+from modeshift.modes.edges.edges import ANY
+from modeshift.modes.effects import ToolSpec
+from modeshift.modes.mode import Mode
+from modeshift.modes.plain_text import to_one_line
+from modeshift.modes.policy import Approvals, verdict
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.facts import describe_facts, read_facts
+from modeshift.threads.state import Facts, Remembered, State, Switch
+
+Values = Mapping[str, bool | None]
+
+
+def choose_way(switch: Switch) -> Way:
+    """By which of the chart's events a switch that is due enters its mode."""
+    if switch.get("how") == "by hand":
+        return Way.HAND
+    return Way.TASK if switch.get("task") else Way.ASK
+
+
+def list_suggestions(args: Mapping[str, Any]) -> dict[str, str | None]:
+    """The labels to choose from, each with the mode it switches to, from a question's arguments.
+
+    The label names the mode, so that whoever chooses it knows. An answer in other words never
+    switches.
+    """
+    labels: dict[str, str | None] = {}
+    for suggestion in args.get("follow_up") or ():
+        mode_slug = suggestion.get("mode")
+        text = to_one_line(suggestion["text"])
+        labels[text + (f" (switch to {mode_slug})" if mode_slug else "")] = mode_slug
+    return labels
+
+
+async def read_values(
+    deps: AgentDeps, facts: Facts, source: str, targets: Iterable[str], way: Way
+) -> Values:
+    """The facts that decide on ways to these modes, and on others that an answer would name."""
+    edges = [deps.edges.find(source, target, way) for target in targets]
+    names = [name for edge in edges if edge is not None for name in edge.facts]
+    shut = any(edge is None for edge in edges)
+    if names or shut:
+        names += deps.edges.list_facts(source, way)
+    if "tests_passed" in names and deps.tests is not None and deps.tests.files:
+        names.append("tests_changed")  # so that a person sees it
+    return await read_facts(deps, facts, dict.fromkeys(names))
+
+
+def find_way_problem(
+    deps: AgentDeps, source: str, target: str, way: Way, values: Values
+) -> str | None:
+    """Why the model may not ask for the mode now, and what is open instead; None if it may."""
+    if source == target and way is Way.ASK:
+        return None
+    edge, name = deps.edges.find(source, target, way), deps.catalog[source].name
+    if edge is not None and edge.is_open(values):
+        return None
+    named = f"{target!r} is" if way is Way.ASK else f"A sub-task in {target!r} is"
+    others = f" Open from here: {deps.edges.describe_others(source, target, way, values)}."
+    if edge is None:
+        return f"{named} not open from {name} mode; a person can still choose it.{others}"
+    known = describe_facts({fact: values.get(fact) for fact in edge.facts})
+    advice = f" {edge.otherwise}" if edge.otherwise else ""
+    return (
+        f"{named} not open from {name} mode yet: it takes `{edge.when}` ({known}).{advice}{others}"
+    )
+
+
+def is_free(
+    deps: AgentDeps, source: str, target: str, remembered: Iterable[Remembered], limit: str | None
+) -> bool:
+    """Whether the switch needs nobody's yes: the edge says so, and no rights are gained."""
+    edge = deps.edges.find(source, target, Way.ASK)
+    if edge is None or not edge.is_free or deps.find_growth(source, target) is not None:
+        return False
+    if any(approval["mode"] == target for approval in remembered):
+        return False
+    modes = [deps.catalog[slug] for slug in (source, target)]
+    before, after = ((mode.model, dict(mode.model_parameters)) for mode in modes)
+    asked = {spec.name for spec in deps.toolbox.specs if spec.effect.switches_mode}
+    seats = [deps.seat(source, limit).mode, deps.seat(source, limit).limit]
+    rules = [rules for mode in seats if mode for rules in (mode.own_rules, *mode.defaults)]
+    return before == after and not any(asked & rule.rules.keys() for rule in rules)
+
+
+def list_ways_out(deps: AgentDeps, slug: str) -> list[dict[str, Any]]:
+    """Where the model may ask to go from a mode, with the condition, and whom it asks."""
+    groups = dict[tuple[bool, str, str], list[str]]()
+    effects = [deps.toolbox[name].spec.effect for name in deps.seat(slug).tools]
+    asking = [effect.starts_subtask for effect in effects if effect.switches_mode]
+    for way in (Way.TASK if is_task else Way.ASK for is_task in asking):
+        for target, edge in deps.edges.list_ways(slug, way):
+            asks_nobody = way is Way.ASK and is_free(deps, slug, target, (), None)
+            key = way is Way.TASK, edge.when, "nobody" if asks_nobody else "a person"
+            groups.setdefault(key, []).append(target)
+    return [
+        {"to": [ANY] if len(to) > len(deps.catalog) - 2 + is_task else to}
+        | {"is_task": is_task, "when": when, "asks": asks}
+        for (is_task, when, asks), to in groups.items()
+    ]
+
+
+async def read_switch_facts(deps: AgentDeps, state: State, switch: Switch) -> Values:
+    """The facts that decide on an approved switch."""
+    targets = [switch["mode_slug"]]
+    return await read_values(
+        deps, state.get("facts", {}), state["mode"], targets, choose_way(switch)
+    )
+
+
+def find_switch_problem(
+    deps: AgentDeps, state: State, switch: Switch, values: Values
+) -> str | None:
+    """Why an approved switch cannot be applied any more; None if it can."""
+    source, target, way = state["mode"], switch["mode_slug"], choose_way(switch)
+    if way is Way.HAND or target not in deps.catalog or source not in deps.catalog:
+        return None
+    if problem := find_way_problem(deps, source, target, way, values):
+        return problem
+    is_still_free = switch.get("how") != "by edge" or is_free(
+        deps, source, target, state.get("remembered", ()), state.get("limit")
+    )
+    return None if is_still_free else "A person has to say yes by now; ask again."
+
+
+def describe_condition(edge: Edge | None, values: Values) -> str:
+    """The condition as a person reads it who is to say yes; empty for none."""
+    if edge is None or not edge.when:
+        return ""
+    facts = {name: values.get(name) for name in edge.facts}
+    if "tests_passed" in facts and values.get("tests_changed"):
+        facts["tests_changed"] = True
+    return f"Met: {edge.when} ({describe_facts(facts)})."
+
+
+def find_answer_problem(
+    specs: Iterable[ToolSpec], mode: Mode, target: str, depth: int
+) -> str | None:
+    """Why no answer to a question in ``mode`` may switch to ``target``; None if one may."""
+    if depth:
+        return "In a sub-task no answer switches the mode; ask without naming one."
+    for spec in specs:
+        if spec.effect.switches_mode and not spec.effect.starts_subtask:
+            ruling = verdict(mode, spec, {"mode_slug": target}, Approvals.MANUAL)
+            return ruling.reason if ruling.kind == "deny" else None
+    return None

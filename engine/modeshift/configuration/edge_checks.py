@@ -1,0 +1,163 @@
+"""Which edges between modes do not load, and which modes for their sake."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from modeshift.configuration.user_files import LastLoaded
+from modeshift.modes.catalog import Catalog
+from modeshift.modes.edges.conditions import parse_condition
+from modeshift.modes.edges.edge_table import EdgeTable, Way
+from modeshift.modes.edges.edges import ANY, SwitchEdge
+from modeshift.modes.effects import ToolSpec
+from modeshift.modes.errors import ModeFileError
+from modeshift.modes.facts import NEED_TESTS, Fact
+from modeshift.modes.mode import Level, Mode
+from modeshift.modes.rights import find_growth
+
+
+def check_edges(
+    modes: Iterable[Mode], last: LastLoaded, facts: Mapping[str, Fact], *, has_tests: bool
+) -> list[Mode]:
+    """The modes, lowest precedence first, without those whose edges do not fit.
+
+    A workspace's mode keeps what the edges of the one forbid that it replaces; where that one does
+    not load, nobody knows what that is.
+    """
+    listed = list(modes)
+    slugs = {mode.slug for mode in listed}
+    by_slug: dict[str, Mode] = {}
+    checked_modes: list[Mode] = []
+    for mode in listed:
+
+        def check(mode: Mode = mode) -> Mode:
+            for problem in _find_problems(mode, slugs, facts, has_tests):
+                raise ModeFileError(problem)
+            return mode
+
+        before = by_slug.get(mode.slug)
+        checked = last.load(f"{mode.file} {mode.slug} edges", check)
+        if checked is None and mode.level is not Level.PROJECT:
+            last.lost.append(mode.slug)
+        elif mode.level is Level.PROJECT and last.has_lost(mode.slug):
+            why = f"{mode.file}: mode {mode.slug!r} is left out"
+            last.notices.append(f"{why}: one of yours does not load, and may allow less")
+            checked = None
+        if checked is not None and before is not None and mode.level is Level.PROJECT:
+            try:
+                checked = _narrow(before, checked)
+            except ModeFileError as error:  # never as it was: the owner may allow less by now
+                last.notices.append(f"{error}; the mode of {before.file} is used")
+                checked = None
+        if checked is not None:
+            by_slug[mode.slug] = checked
+            checked_modes.append(checked)
+    return checked_modes
+
+
+def _say(mode: Mode, place: str, problem: str) -> str:
+    line = mode.lines.get(place) or mode.lines.get(place.partition(".")[0])
+    where = f", line {line}" if line else ""
+    return f"{mode.file}{where}: mode {mode.slug!r}: {place.partition('.')[0]}: {problem}"
+
+
+def _list_ends(mode: Mode) -> Iterator[tuple[str, str, str | None]]:
+    """Of each edge where it stands, its other end, and its condition."""
+    for number, exit in enumerate(mode.switches or ()):
+        yield f"switches.{number}", exit.to, exit.when
+    for number, entry in enumerate(mode.enter_from or ()):
+        yield f"enterFrom.{number}", entry.source, entry.when
+    for number, slug in enumerate(mode.subtasks or ()):
+        yield f"subtasks.{number}", slug, None
+    if mode.then is not None:
+        yield "then", mode.then, None
+
+
+def _find_problems(
+    mode: Mode, slugs: Collection[str], facts: Mapping[str, Fact], has_tests: bool
+) -> Iterator[str]:
+    for place, slug, when in _list_ends(mode):
+        if slug not in slugs and (slug != ANY or place == "then"):
+            known = ", ".join(sorted(slugs))
+            yield _say(mode, place, f"unknown mode {slug!r}; the modes are: {known}")
+        for name in parse_condition(when).facts if when else ():
+            if name not in facts:
+                known = ", ".join(facts)
+                yield _say(mode, place, f"unknown fact {name!r}; the facts are: {known}")
+            if name in NEED_TESTS and not has_tests:
+                where = "write tests: {command: ...} into modes/project.yaml"
+                yield _say(mode, place, f"{name!r} needs the test command; {where}")
+
+
+def _narrow(before: Mode, mode: Mode) -> Mode:
+    """The workspace's mode with the edges of the one that it replaces, or fewer of them."""
+    kept: dict[str, Any] = {"then": before.then or mode.then}
+    for key, name in (("switches", "switches"), ("enterFrom", "enter_from"), ("subtasks",) * 2):
+        theirs, ours = getattr(before, name), getattr(mode, name)
+        for number, edge in enumerate(ours or ()):
+            is_free = isinstance(edge, SwitchEdge) and edge.ask == "never"
+            if edge not in (theirs or ()) and (is_free or theirs is not None):
+                why = f"an edge that {before.file} does not have; only you can allow more"
+                raise ModeFileError(_say(mode, f"{key}.{number}", why))
+        slugs = _list_slugs(ours or ())
+        for slug in _list_slugs(theirs or ()) if ANY in slugs else ():
+            if slug not in slugs:
+                why = f"{ANY!r} stands for {slug!r}, too, which {before.file} names"
+                raise ModeFileError(_say(mode, f"{key}.{slugs.index(ANY)}", why))
+        kept[name] = theirs if ours is None else ours
+    return mode.model_copy(update=kept)
+
+
+def _list_slugs(edges: Iterable[Any]) -> list[str]:
+    """The other end of each edge of a table."""
+    return [getattr(edge, "to", getattr(edge, "source", edge)) for edge in edges]
+
+
+def drop_unreached(modes: Iterable[Mode], default: str, last: LastLoaded) -> list[Mode]:
+    """The modes that the model can reach, whatever the conditions.
+
+    It begins in the default one, and in those that a person alone enters.
+    """
+    listed = list(modes)
+    table = EdgeTable({mode.slug: mode for mode in listed}.values())
+    reached = {default, *table.by_hand}
+    waiting = [*reached]
+    if not table.has_limits:
+        reached.update(mode.slug for mode in listed)
+        waiting = []
+    while waiting:
+        source = waiting.pop()
+        ways = (table.list_ways(source, way) for way in (Way.ASK, Way.TASK))
+        new = {slug for edges in ways for slug, _ in edges} - reached
+        reached |= new
+        waiting += new
+    reachable = list[Mode]()
+    for mode in listed:
+
+        def check(mode: Mode = mode) -> Mode:
+            if mode.slug not in reached:
+                place = "enterFrom" if mode.enter_from is not None else "switches"
+                how = f"no edge leads here from the default mode {default!r}; add {mode.slug!r} to "
+                how += "the switches or subtasks of a mode, or this mode's enterFrom"
+                raise ModeFileError(_say(mode, place, how))
+            return mode
+
+        checked = last.load(f"{mode.file} {mode.slug} way in", check)
+        reachable += [checked] if checked is not None else []
+    return reachable
+
+
+def list_asking(catalog: Catalog, specs: Iterable[ToolSpec]) -> Iterator[str]:
+    """Each ``ask: never`` that asks a person, and ``then`` that no thread follows, with why."""
+    tools = tuple(specs)
+    for mode in catalog.values():
+        then = catalog.get(mode.then or "", mode)
+        if growth := find_growth(mode, then, tools):
+            why = f"{then.slug!r} may have more rights: {growth}; a thread stays where it is"
+            yield _say(mode, "then", why)
+        for number, edge in enumerate(mode.switches or ()):
+            targets = catalog if edge.to == ANY else [edge.to] if edge.to in catalog else []
+            for target in targets if edge.ask == "never" else ():
+                growth = find_growth(mode, catalog[target], tools)
+                if growth is not None and target != mode.slug:
+                    why = f"{target!r} may have more rights: {growth}; a person is asked"
+                    yield _say(mode, f"switches.{number}", f"ask: never: {why}")

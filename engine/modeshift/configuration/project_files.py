@@ -1,0 +1,284 @@
+"""Files of other programs' conventions that are not read, and what to do instead: one table."""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from itertools import filterfalse, islice
+from pathlib import Path
+
+from modeshift.configuration.prompt_rules import (
+    AGENTS,
+    EDITORS,
+    IN_EDITORS,
+    NO_RULES,
+    SKILL_FILE,
+    SKILL_FOLDERS,
+    STANDING_IN,
+    Rule,
+    Skill,
+    cut,
+    find_unused,
+    list_nested,
+    list_rules,
+    list_skills,
+    parse_skill,
+)
+from modeshift.modes.errors import InvalidCallError, ModeFileError, ToolFailedError
+from modeshift.modes.plain_text import is_plain, to_one_line
+from modeshift.modes.rules.files import DEPENDENCIES, get_protection, is_secret
+from modeshift.tools.workspace.ripgrep import Glob
+from modeshift.tools.workspace.search import find_files
+from modeshift.tools.workspace.workspace import IGNORE_FILES, Workspace
+
+MODES_FILES = (".roomodes", ".kilocodemodes")
+"""The later one's modes replace the earlier one's."""
+MAX_ENTRIES = 200
+"""Of files and folders with rules, of skills, and of nested ``AGENTS.md``."""
+MAX_DEPTH = 5
+MAX_FILE_BYTES = 1_000_000
+MAX_BYTES = 2_000_000
+"""Of all files together."""
+
+
+@dataclass(frozen=True)
+class ProjectFiles:
+    """The files as they were read."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    """By path in the workspace."""
+    problems: dict[str, str] = field(default_factory=dict)
+    """Why a file was not read, by path."""
+    watched: tuple[Path, ...] = ()
+    """The files and folders to watch for changes."""
+    skills: tuple[Skill, ...] = ()
+    """Those of which the text is among the texts."""
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to trust."""
+        return bool(self.texts or self.problems)
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """By path; also of unreadable files, so that trust is asked again once they can be read."""
+        contents = {**self.texts, **{name: f"\0{text}" for name, text in self.problems.items()}}
+        return {
+            to_one_line(name): sha256(text.encode()).hexdigest() for name, text in contents.items()
+        }
+
+    @property
+    def modes(self) -> dict[str, str]:
+        """The texts of the modes files, lowest precedence first."""
+        return {name: self.texts[name] for name in MODES_FILES if name in self.texts}
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """What the model is told in a mode, or in every mode."""
+        return (*list_rules(self.texts), *list_skills(self.skills))
+
+    @cached_property
+    def rules_at(self) -> dict[str, str]:
+        """What the model is told once a call names a path: of a folder, which ends in a slash."""
+        skills = {
+            each.path: f"# The skill {each.name}\n\n{self.texts[each.path]}" for each in self.skills
+        }
+        return list_nested(self.texts) | {path: cut(text) for path, text in skills.items()}
+
+    @property
+    def unused(self) -> list[str]:
+        """A notice for each file that another one stands in front of."""
+        return list(find_unused(self.texts))
+
+
+class _Reader:
+    """Reads files until there is no room for more; what cannot be read becomes a problem."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.texts: dict[str, str] = {}
+        self.problems: dict[str, str] = {}
+        self.skills: list[Skill] = []
+        self._room = MAX_BYTES
+
+    def bound(self, names: Iterable[str], kind: str) -> list[str]:
+        """The names, or none of them where they are too many."""
+        bounded = list(islice(names, MAX_ENTRIES + 1))
+        if len(bounded) <= MAX_ENTRIES:
+            return bounded
+        self.problems[kind] = f"more than {MAX_ENTRIES} files and folders; all are left out"
+        return []
+
+    def read(self, name: str, *, follows: bool = False) -> None:
+        """Take the file's text, of a skill under the path where it really is."""
+        try:
+            if not follows and (self.workspace.root / name).is_symlink():
+                raise ToolFailedError("is a link, which is not followed here")
+            if not is_plain(name):
+                raise ToolFailedError("has a name with characters that are not shown")
+            path = self._follow(name)
+            text = self.workspace.read(path, MAX_FILE_BYTES)
+            self._room -= len(text)
+            if self._room < 0:
+                raise ToolFailedError(f"there are more than {MAX_BYTES} characters before it")
+            if name.endswith(SKILL_FILE):
+                if path in self.texts:
+                    return
+                self.skills.append(parse_skill(text, name, path))
+                name = path
+            self.texts[name] = text
+        except (ToolFailedError, InvalidCallError, ModeFileError) as error:
+            self.problems[name] = str(error)
+
+    def _follow(self, name: str) -> str:
+        """Where it leads: a link to nothing that the agent may not open, or must ask for."""
+        path = self.workspace.resolve(name)
+        if path != name:
+            Workspace(self.workspace.root, heeds_ignore_files=True).resolve(path)
+            if is_secret(path) or get_protection(path) == "deny":
+                raise ToolFailedError(f"is a link to {path!r}, which may hold secrets")
+        return path
+
+
+def read_project(workspace: Workspace) -> ProjectFiles:
+    """Read them; what cannot be read becomes a problem, not an exception. Blocks."""
+    reader = _Reader(workspace)
+    rules = reader.bound(_list_rule_entries(workspace, reader.problems), "rules")
+    skills = reader.bound(_list_skills(workspace, reader.problems), "skills")
+    nested = reader.bound(_find_nested(workspace, AGENTS), f"**/{AGENTS}")
+    for name in (*MODES_FILES, AGENTS, *rules, *skills, *nested):
+        if os.path.lexists(workspace.root / name) and not name.endswith("/"):
+            reader.read(name, follows=name not in (*MODES_FILES, *nested))
+    folders = [folder for top in SKILL_FOLDERS for folder in (top, f"{top}/skills")]
+    names = (*MODES_FILES, *IGNORE_FILES, AGENTS, *EDITORS, *folders, *rules, *skills, *nested)
+    watched = tuple(workspace.root / name for name in names)
+    return ProjectFiles(reader.texts, reader.problems, watched, tuple(reader.skills))
+
+
+def _list_rule_entries(workspace: Workspace, problems: dict[str, str]) -> Iterator[str]:
+    """The folders of rules and all that is in them, except for hidden folders."""
+    stand_ins = sorted(name for name in os.listdir(workspace.root) if STANDING_IN.fullmatch(name))
+    for folder in (*EDITORS, *stand_ins):
+        path = workspace.root / folder
+        if path.is_symlink():
+            problems[folder] = "is a link, which is not followed here"
+        elif path.is_dir():
+            try:
+                depth = MAX_DEPTH + 1 if folder in EDITORS else 1
+                entries = workspace.list_entries(folder, depth, is_left_out=_is_no_rule)
+                for entry in filterfalse(_is_no_rule, entries):
+                    yield entry
+                    if entry.endswith("/") and entry.count("/") > MAX_DEPTH + 1:
+                        problems[entry] = f"is more than {MAX_DEPTH} folders deep"
+                    elif entry.endswith("/") and "/." in entry:
+                        problems[entry] = "is a hidden folder, of which nothing is read"
+                    elif not os.access(workspace.root / entry, os.R_OK):
+                        problems[entry] = "cannot be read"
+            except (ToolFailedError, TimeoutError) as error:
+                problems[folder] = str(error) or "takes too long to list"
+        elif folder in stand_ins:
+            yield folder
+
+
+def _is_no_rule(entry: str) -> bool:
+    is_named = IN_EDITORS.fullmatch(entry) or STANDING_IN.fullmatch(entry)
+    return is_named is None or entry.endswith(NO_RULES)
+
+
+def _list_skills(workspace: Workspace, problems: dict[str, str]) -> Iterator[str]:
+    """Each ``SKILL.md``, as it is found."""
+    for place in SKILL_FOLDERS:
+        for folder in sorted((workspace.root / place).glob("skills*")):
+            name = f"{place}/{folder.name}"
+            if name.partition("-")[0] != f"{place}/skills":
+                continue
+            try:
+                entries = [*workspace.list_entries(workspace.resolve(name), 1)]
+            except (ToolFailedError, InvalidCallError, TimeoutError) as error:
+                problems[name] = str(error) or "takes too long to list"
+                continue
+            files = (f"{name}/{Path(entry).name}/{SKILL_FILE}" for entry in entries)
+            yield from (file for file in files if os.path.lexists(workspace.root / file))
+
+
+def _find_nested(workspace: Workspace, called: str) -> list[str]:
+    """Such files in folders below, but for what git ignores and what others have written."""
+    if next(workspace.root.glob("[!.]*/"), None) is None:
+        return []
+    with workspace.open_for_search(".") as (folder, _):
+        names, _ = find_files(folder, Glob.of(called))
+    return sorted(
+        name for name in names if "/" in name and DEPENDENCIES.isdisjoint(name.split("/"))
+    )
+
+
+_RULES = f"put what holds for every agent into {AGENTS}, or rules into .kilocode/rules/"
+_IGNORES = "it protects nothing here; .rooignore and .kilocodeignore do"
+_COMMANDS = "there are no commands of a project's own; a mode or a skill can say as much"
+_SKILLS = "skills are read from .kilocode/skills, .agents/skills and .claude/skills"
+_MCP = "MCP servers are read from .kilocode/mcp.json"
+_DENIALS = (
+    "modes are read from .kilocodemodes, MCP servers from .kilocode/mcp.json; what its permissions "
+    "deny is not denied here: deny it in permissions.yaml in your configuration folder"
+)
+_MODES = "modes are read from .kilocodemodes"
+_IN_KILO = {"agent": _DENIALS, "mode": _DENIALS, "command": _COMMANDS, "skill": _SKILLS}
+UNREAD = {
+    **{
+        f"{folder}{name}": _DENIALS
+        for folder in ("", ".kilo/", ".kilocode/", ".opencode/")
+        for name in ("kilo.json", "kilo.jsonc", "opencode.json", "opencode.jsonc")
+    },
+    **{
+        f"{folder}/{name}": instead
+        for folder in (".kilo", ".kilocode", ".opencode")
+        for singular, instead in _IN_KILO.items()
+        for name in (singular, f"{singular}s")
+        if f"{folder}/{name}" != ".kilocode/skills"
+    },
+    "CLAUDE.md": f"make {AGENTS} a link to it, or move it there",
+    "CLAUDE.local.md": _RULES,
+    "AGENT.md": f"its name here is {AGENTS}",
+    "AGENTS.local.md": "put rules of your own into rules/ in your configuration folder",
+    "GEMINI.md": _RULES,
+    ".cursorrules": _RULES,
+    ".cursor/rules": _RULES,
+    ".windsurfrules": _RULES,
+    ".windsurf/rules": _RULES,
+    ".github/copilot-instructions.md": _RULES,
+    ".github/instructions": _RULES,
+    ".goosehints": _RULES,
+    ".junie/guidelines.md": _RULES,
+    ".continue/rules": _RULES,
+    ".kilo/rules": _RULES,
+    ".kilo/rules-*": "put what holds in a mode into .kilocode/rules-<mode>/",
+    **dict.fromkeys((".kilo/mcp", ".kilo/mcp.json", ".kilocode/mcp"), _MCP),
+    **dict.fromkeys((".claude/agents", ".cursor/agents", ".github/agents"), _MODES),
+    **dict.fromkeys((".claude/settings.json", ".claude/settings.local.json", ".codex"), _DENIALS),
+    **dict.fromkeys((".claude/CLAUDE.md", ".claude/rules", "AGENTS.override.md"), _RULES),
+    **dict.fromkeys((".vscode/mcp.json", ".cursor/mcp.json"), _MCP),
+    ".kilocode/workflows": _COMMANDS,
+    ".kilo/workflows": _COMMANDS,
+    ".clinerules/workflows": _COMMANDS,
+    ".roo/commands": _COMMANDS,
+    ".claude/commands": _COMMANDS,
+    ".cursorignore": _IGNORES,
+    ".clineignore": _IGNORES,
+    ".geminiignore": _IGNORES,
+    ".aiexclude": _IGNORES,
+}
+"""By path in the workspace, which may have a ``*``."""
+
+
+def find_unread(workspace: Workspace, users: Iterable[Path]) -> Iterator[str]:
+    """A notice for each of them that is there, and for skills in the user's folders. Blocks."""
+    root = workspace.root
+    for name in _find_nested(workspace, "CLAUDE.md")[:10]:
+        yield f"{name} is not read: its name here is {AGENTS}"
+    agents = os.path.realpath(root / AGENTS)
+    for pattern, instead in UNREAD.items():
+        for file in sorted(root.glob(pattern)) if "*" in pattern else [root / pattern]:
+            if os.path.lexists(file) and os.path.realpath(file) != agents:
+                yield f"{file.relative_to(root)} is not read: {instead}"
+    for skills in (path for folder in users for path in sorted(folder.glob("skills*/"))):
+        yield f"{skills} is not read: no tool reads outside the workspace; copy what it needs there"

@@ -1,5 +1,0 @@
-"""How a turn runs on LangGraph: what a clone's nodes are made of.
-
-``Step`` is what a node gets, ``AgentGraph`` wires the nodes. What holds the guarantees is in the
-packages, one for each concern.
-"""

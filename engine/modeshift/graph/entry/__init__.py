@@ -1,6 +1,0 @@
-"""What stands around the nodes: what comes in from outside, and the tools of MCP servers.
-
-Guarantees that a run's input or an update that does not fit is refused before any of it is saved,
-that a thread which has such a value all the same can be read and continued, and that each node
-knows the tools that are there by now.
-"""

@@ -1,0 +1,124 @@
+"""Which thinking of earlier answers is sent back: Anthropic's, and OpenAI's reasoning.
+
+The newest models check that what stands before a thinking block is what stood there when it was
+written: the system prompt and the tools, which ``prefix`` is a digest of, and the messages. What
+is noted with an answer says so; thinking without that is of an older version or of somebody else.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Any, Literal
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+
+from modeshift.messages.instructions import get_api
+
+Thinking = Literal["all", "of this prefix", "none"]
+_KINDS = frozenset({"thinking", "redacted_thinking", "reasoning"})
+_PREFIX = "prefix"
+_HISTORY = "history"
+"""Keys in the metadata of an answer: digests of what stood before it."""
+
+
+def record_prefix(answer: AIMessage, prefix: str, earlier: Sequence[AnyMessage]) -> AIMessage:
+    """``answer``, to the history ``earlier``, with what stood before it noted in its metadata."""
+    metadata = {**answer.response_metadata, _PREFIX: prefix}
+    if has_thinking(answer):
+        metadata[_HISTORY] = _digest_history(earlier)
+    return answer.model_copy(update={"response_metadata": metadata})
+
+
+def select_thinking(messages: list[AnyMessage], chosen: Thinking, prefix: str) -> list[AnyMessage]:
+    """``messages`` with the thinking that is to be sent back behind ``prefix``.
+
+    What was written before another prefix's stays away for good: the service accepts that blocks
+    are left out from some point on, but not that they come back.
+    """
+    if chosen == "all":
+        return messages
+    return [*_strip_backwards(messages, prefix if chosen == "of this prefix" else None)][::-1]
+
+
+def drop_unbound_thinking(messages: Sequence[AnyMessage]) -> tuple[list[AnyMessage], int]:
+    """The history without the thinking that no service takes back, and how much was dropped.
+
+    Once somebody has edited or removed a message, no later thinking fits. Of thinking that has
+    nothing noted none goes back, and none before it: it may have stayed away already.
+    """
+    remaining: list[AnyMessage] = []
+    dropped = 0
+    is_edited = False
+    for message in messages:
+        if not isinstance(message, AIMessage) or _HISTORY not in message.response_metadata:
+            if has_thinking(message):
+                dropped += sum(map(has_thinking, remaining)) + 1
+                remaining = [*map(_strip, remaining), _strip(message)]
+            else:
+                remaining.append(message)
+            continue
+        digest = _digest_history(remaining)
+        is_edited = is_edited or message.response_metadata[_HISTORY] != digest
+        if not is_edited:
+            remaining.append(message)
+            continue
+        dropped += has_thinking(message)
+        # The next answer's digest starts from this one's.
+        metadata = {**message.response_metadata, _HISTORY: digest}
+        remaining.append(_strip(message).model_copy(update={"response_metadata": metadata}))
+    return remaining, dropped
+
+
+def find_last_prefix(messages: Sequence[AnyMessage], api: str) -> str | None:
+    """The prefix of the last answer that this API gave."""
+    for message in reversed(messages):
+        if isinstance(message, AIMessage) and get_api(message) == api:
+            return message.response_metadata.get(_PREFIX)
+    return None
+
+
+def has_thinking(message: AnyMessage) -> bool:
+    """Whether it holds a block of thinking."""
+    return isinstance(message.content, list) and any(map(_is_thinking, message.content))
+
+
+def _digest_history(messages: Sequence[AnyMessage]) -> str:
+    """Of the messages since the last answer with a digest, and of that digest."""
+    parts: list[str] = []
+    for message in reversed(messages):
+        parts.append(_describe(message))
+        if digest := message.response_metadata.get(_HISTORY):
+            parts.append(digest)
+            break
+    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _describe(message: AnyMessage) -> str:
+    content = _strip(message).content if isinstance(message, AIMessage) else message.content
+    calls = message.tool_calls if isinstance(message, AIMessage) else None
+    result = message.tool_call_id if isinstance(message, ToolMessage) else None
+    return json.dumps([message.type, content, calls, result], sort_keys=True)
+
+
+def _strip_backwards(messages: Sequence[AnyMessage], prefix: str | None) -> Iterator[AnyMessage]:
+    """The messages from the last to the first; thinking is kept until another prefix's comes."""
+    for message in reversed(messages):
+        if isinstance(message, AIMessage) and has_thinking(message):
+            if prefix is not None and message.response_metadata.get(_PREFIX) == prefix:
+                yield message
+                continue
+            prefix = None
+            yield _strip(message)
+        else:
+            yield message
+
+
+def _strip(message: AnyMessage) -> AnyMessage:
+    if not has_thinking(message):
+        return message
+    content: Any = [block for block in message.content if not _is_thinking(block)]
+    return message.model_copy(update={"content": content})
+
+
+def _is_thinking(block: str | dict[Any, Any]) -> bool:
+    return isinstance(block, dict) and block.get("type") in _KINDS

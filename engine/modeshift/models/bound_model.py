@@ -1,0 +1,292 @@
+"""``call_model``: asks the model of a mode, and asks again within a bound if that may help."""
+
+import asyncio
+import json
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, SystemMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import merge_configs
+from typing_extensions import override
+
+from modeshift.messages.chat_history import make_chat_history
+from modeshift.messages.from_model import check_answer
+from modeshift.messages.instructions import (
+    RESPONSES,
+    RESPONSES_UNREASONED,
+    Instruction,
+    get_model_api,
+    list_pictured,
+    mark_known,
+    prepare_for_provider,
+)
+from modeshift.messages.thinking import record_prefix, select_thinking
+from modeshift.models.provider_errors import (
+    LONGEST_WAIT,
+    TRIES,
+    is_refused,
+    is_refused_unexplained,
+    is_worth_another_try,
+    provider_error,
+    read_refused_call,
+    read_retry_after,
+)
+from modeshift.models.providers import PROVIDERS, TIME_LIMIT, is_at_openai
+from modeshift.models.service import (
+    NEED_NOTHING,
+    OptionalFields,
+    Service,
+    Way,
+    add_instructions,
+    choose_tools,
+    defer_tools,
+)
+from modeshift.modes.errors import ProviderError
+
+Declared = tuple[Runnable[LanguageModelInput, AIMessage], str]
+"""A model with tools declared, and a digest of these and the system prompt."""
+
+
+@dataclass(frozen=True)
+class BoundModel:
+    """A model, and what it is told in one mode."""
+
+    prompt: SystemMessage
+    """The same in every mode."""
+    model: BaseChatModel
+    tools: Mapping[str, Any]
+    """All that there are by name, in the form that ``bind_tools`` takes."""
+    names: tuple[str, ...]
+    """Of the mode's tools."""
+    name: str
+    """The model's name, as the user wrote it."""
+    service: Service
+    window: int | None = None
+    """The tokens that it reads at most; None if nobody says."""
+    time_limit: float = TIME_LIMIT
+    first_wait: float = 0.5
+    """Seconds before the second try if the provider does not say; twice that before the third."""
+    _declared: dict[tuple[Way, tuple[str, ...], int | None], Declared] = field(default_factory=dict)
+
+    @cached_property
+    def api(self) -> str:
+        """What it is asked through; see ``provider_form``."""
+        return get_model_api(self.model, self.name.partition(":")[0])
+
+    @property
+    def is_responses(self) -> bool:
+        """Whether it is asked through OpenAI's Responses API."""
+        return bool(getattr(self.model, "use_responses_api", False))
+
+    def write(self, messages: list[AnyMessage], *, splits_calls: bool) -> list[AnyMessage]:
+        """The messages as its wire format has them."""
+        origin = None if self.is_responses else getattr(self.model, "origin", None)
+        if origin is None:
+            return messages
+        return make_chat_history(messages, origin, splits_calls=splits_calls)
+
+    def find_fields(self, instructions: Sequence[Instruction]) -> OptionalFields:
+        """Those for a thread: of the ways that need nothing of a server, it keeps its own."""
+        fields = self.service.fields
+        if fields.way not in NEED_NOTHING:
+            return fields
+        way = instructions[0].get("way") if instructions else None
+        return replace(fields, way="append" if way == "append" else "rewrite")
+
+    def declare(self, way: Way, instructions: Sequence[Instruction]) -> Declared:
+        """The model with its tools, for a thread with these ``instructions``."""
+        first = tuple(instructions[0]["tools"]) if instructions else self.names
+        key = way, first if way == "tool_changes" else (), self.service.max_tokens
+        if key not in self._declared:
+            self._declared[key] = self._declare(way, first)
+        return self._declared[key]
+
+    def _declare(self, way: Way, first: Sequence[str]) -> Declared:
+        names = self.names if way == "rewrite" else [*self.tools]
+        # Over the Responses API a model would else have to give every argument there is.
+        options: dict[str, Any] = {"strict": False} if self.is_responses else {}
+        bound: Any = _limit(self.model, self.service.max_tokens)
+        declared: Any = []
+        if names:
+            bound = bound.bind_tools([self.tools[name] for name in names], **options)
+            declared = getattr(bound, "kwargs", {}).get("tools")
+        if way == "tool_changes":
+            declared = defer_tools(declared, first)
+            bound = bound.bind(tools=declared)
+        content = json.dumps([self.prompt.text, declared], sort_keys=True, default=str)
+        return bound, sha256(content.encode()).hexdigest()[:16]
+
+
+def _limit(model: BaseChatModel, max_tokens: int | None) -> BaseChatModel:
+    """The model with a limit for an answer, unless the user has set one."""
+    fields = [name for name in ("max_tokens", "num_predict") if name in type(model).model_fields]
+    if max_tokens is None or any(getattr(model, name) is not None for name in fields):
+        return model
+    return model.model_copy(update=dict.fromkeys(fields, max_tokens))
+
+
+async def call_model(
+    bound: BoundModel,
+    messages: Sequence[AnyMessage],
+    config: RunnableConfig,
+    instructions: Sequence[Instruction] = (),
+    taken: Collection[str] = (),
+) -> AIMessage:
+    """The model's answer to ``messages``, in a form that the history can hold.
+
+    ``instructions`` are those whose message is among them; no call gets one of the ids ``taken``.
+
+    The clients do not retry: Anthropic's would wait for a day if the service said so. An answer
+    of which a client has seen words is not asked for again.
+
+    Raises:
+        ProviderError: Without the client's own error behind it, which may hold a key.
+    """
+    fields = initial = bound.find_fields(instructions)
+    unshown = frozenset[str]()
+    tries = 1
+    while True:
+        listener = _Listener(bound.time_limit)
+        model, prefix, sent = _prepare(bound, messages, instructions, fields, unshown)
+        arguments = {
+            **fields.arguments,
+            **choose_tools(fields.way, bound.names, is_responses=bound.is_responses),
+            **_get_cache_key(bound.api, config),
+        }
+        try:
+            written = bound.write(sent, splits_calls=fields.splits_calls)
+            answer = await _ask(bound, model, written, arguments, listener, config)
+        except Exception as error:  # noqa: BLE001  # each provider's client has its own
+            if refused := read_refused_call(error):
+                return check_answer(refused, (), messages, taken)
+            if not listener.has_begun and (less := _leave_out(error, fields, unshown, sent)):
+                fields, unshown = less
+                continue
+            retry_after = read_retry_after(error)
+            wait = bound.first_wait * tries if retry_after is None else retry_after
+            may_help = is_worth_another_try(error) and not listener.has_begun
+            if tries == TRIES or not may_help or wait > LONGEST_WAIT:
+                raise provider_error(
+                    error, bound.name, tries, has_begun=listener.has_begun
+                ) from None
+            tries += 1
+            await asyncio.sleep(wait)
+        else:
+            if not isinstance(answer, AIMessage):
+                raise ProviderError(
+                    f"the model {bound.name!r} answered with a {answer.type} message"
+                )
+            bound.service.learn(initial, fields, unshown)
+            checked = check_answer(answer, listener.chunks, messages, taken)
+            return record_prefix(checked, prefix, messages)
+
+
+def _leave_out(
+    error: Exception, fields: OptionalFields, unshown: frozenset[str], sent: list[AnyMessage]
+) -> tuple[OptionalFields, frozenset[str]] | None:
+    """The fields and the unshown images to try next; None if nothing is left to leave out."""
+    if (less := fields.without(error)) is not None:
+        return less, unshown
+    if (pictured := list_pictured(sent)) and is_refused(error):
+        # An image that a service cannot read would be in each request from now on.
+        return fields, unshown | pictured
+    if is_refused_unexplained(error) and fields != fields.least:
+        return fields.least, frozenset()
+    return None
+
+
+def _prepare(
+    bound: BoundModel,
+    messages: Sequence[AnyMessage],
+    instructions: Sequence[Instruction],
+    fields: OptionalFields,
+    unshown: frozenset[str],
+) -> tuple[Runnable[LanguageModelInput, AIMessage], str, list[AnyMessage]]:
+    """The model, a digest of its prompt and tools, and what to send: prompt, then history."""
+    model, prefix = bound.declare(fields.way, instructions)
+    history = add_instructions(fields.way, messages, instructions, bound.tools)
+    history = prepare_for_provider(history, bound.api, bound.service.unshown | unshown)
+    sent = [bound.prompt, *select_thinking(history, fields.thinking, prefix)]
+    return model, prefix, mark_known(sent, fields.mark)
+
+
+def _get_cache_key(api: str, config: RunnableConfig) -> dict[str, str]:
+    """The argument that sends all requests of a thread to the same cache of OpenAI's.
+
+    A digest, for a thread's id may say whose it is. At other addresses there is none: they may
+    refuse a field that they do not know.
+    """
+    id = config.get("configurable", {}).get("thread_id")
+    if id is None or api not in (RESPONSES, RESPONSES_UNREASONED):
+        return {}
+    if not is_at_openai(PROVIDERS["openai"].address()):
+        return {}
+    return {"prompt_cache_key": sha256(f"thread {id}".encode()).hexdigest()[:32]}
+
+
+class _Listener(BaseCallbackHandler):
+    """Keeps the chunks of a streamed answer: LangChain gives only their sum."""
+
+    # If starts were not ignored, LangChain would format the whole history at every step.
+    ignore_agent = ignore_chain = ignore_retriever = ignore_retry = ignore_custom_event = True
+    ignore_chat_model = True
+    raise_error = True
+    run_inline = True
+
+    def __init__(self, time_limit: float) -> None:
+        self.has_begun = False
+        """Whether something of the answer has come, and perhaps been shown."""
+        self.chunks: list[AIMessageChunk] = []
+        self.deadline: asyncio.Timeout | None = None
+        self._time_limit = time_limit
+
+    @override
+    def on_llm_new_token(self, token: Any, *, chunk: Any = None, **kwargs: Any) -> None:
+        message = getattr(chunk, "message", None)
+        if isinstance(message, AIMessageChunk):
+            self.chunks.append(message)
+        self._continue()
+
+    @override
+    def on_stream_event(self, event: Any, **kwargs: Any) -> None:
+        """The same for a client that listens to LangChain's protocol events."""
+        self._continue()
+
+    def _continue(self) -> None:
+        self.has_begun = True
+        if self.deadline is not None:
+            with suppress(RuntimeError):  # it has passed already, or this is the client's thread
+                self.deadline.reschedule(asyncio.get_running_loop().time() + self._time_limit)
+
+
+async def _ask(
+    bound: BoundModel,
+    model: Runnable[LanguageModelInput, AIMessage],
+    sent: list[AnyMessage],
+    arguments: dict[str, Any],
+    listener: _Listener,
+    config: RunnableConfig,
+) -> AIMessage:
+    """Raises ``TimeoutError`` if nothing comes for the time limit, whatever the client does."""
+    if _may_be_streamed(bound.model, config):
+        config = merge_configs(config, {"callbacks": [listener]})
+    async with asyncio.timeout(bound.time_limit) as listener.deadline:
+        return await model.ainvoke(sent, config, **arguments)
+
+
+def _may_be_streamed(model: BaseChatModel, config: RunnableConfig) -> bool:
+    """Whether somebody listens, or the model always streams.
+
+    Otherwise a listener would hear nothing, and cost a tenth of a step.
+    """
+    callbacks = config.get("callbacks")
+    if getattr(callbacks, "handlers", callbacks):
+        return True
+    return bool(getattr(model, "streaming", False))

@@ -1,0 +1,1 @@
+"""Which mode may lead to which, and under which condition."""

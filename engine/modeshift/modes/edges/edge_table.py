@@ -1,0 +1,196 @@
+"""The table of edges: which mode the model may ask for from which, and under which condition."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from modeshift.modes.edges.conditions import join_conditions, parse_condition
+from modeshift.modes.edges.edges import ANY, EntryEdge, SwitchEdge
+from modeshift.modes.mode import ModeText
+
+MAX_NAMED = 10
+"""Modes that are named to the model at most."""
+MAX_TRIED = 12
+"""Modes that are tried at most, to name those that allow a call."""
+
+
+class Way(StrEnum):
+    """Which of the chart's events leads to a mode; each is followed by ``:`` and the slug."""
+
+    HAND = "to_mode"
+    """A host's or a person's own choice, and the way back from a sub-task: from any to any."""
+    ASK = "ask_for"
+    """The model asks for the mode: along an edge, where its condition holds."""
+    TASK = "begin_in"
+    """The model begins a sub-task there: by ``subtasks``, and the mode's ``enterFrom``."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A way for the model from one mode to another, of both its ends."""
+
+    when: str = ""
+    """The condition; empty for none."""
+    otherwise: str = ""
+    is_free: bool = False
+    """Whether no person is asked, where the engine finds that no rights are gained."""
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The facts that decide whether it is open."""
+        return parse_condition(self.when).facts if self.when else ()
+
+    def is_open(self, facts: Mapping[str, bool | None]) -> bool:
+        """Whether the condition holds; a fact that cannot be determined is None."""
+        return not self.when or parse_condition(self.when).holds(facts)
+
+
+class EdgeTable:
+    """The edges between some modes; immutable."""
+
+    def __init__(self, modes: Iterable[ModeText]) -> None:
+        by_slug = {mode.slug: mode for mode in modes}
+        self._slugs = tuple(by_slug)
+        self._out = {
+            slug: {edge.to: edge for edge in mode.switches}
+            for slug, mode in by_slug.items()
+            if mode.switches is not None
+        }
+        self._into = {
+            slug: {edge.source: edge for edge in mode.enter_from}
+            for slug, mode in by_slug.items()
+            if mode.enter_from is not None
+        }
+        self._found = dict[tuple[str, str, Way], Edge | None]()
+        self._ways = dict[tuple[str, Way], list[tuple[str, Edge]]]()
+        self._facts = dict[tuple[str, Way], tuple[str, ...]]()
+        self._groups = dict[Any, dict[str, list[str]]]()
+        self._tasks = {
+            slug: mode.subtasks for slug, mode in by_slug.items() if mode.subtasks is not None
+        }
+
+    def find(self, source: str, target: str, way: Way) -> Edge | None:
+        """The edge from one mode to another; None if there is none."""
+        ends = source, target, way
+        if ends not in self._found:
+            self._found[ends] = self._find(*ends)
+        return self._found[ends]
+
+    def _find(self, source: str, target: str, way: Way) -> Edge | None:
+        if way is Way.HAND:
+            return Edge()
+        # A sub-task in the mode that begins it enters nothing.
+        into = None if source == target else self._into.get(target)
+        entry = None if into is None else into.get(source, into.get(ANY))
+        if into is not None and entry is None:
+            return None
+        if way is Way.TASK:
+            tasks = self._tasks.get(source, (ANY,))
+            return _join(None, entry) if target in tasks or ANY in tasks else None
+        out = self._out.get(source)
+        exit = None if out is None else out.get(target, out.get(ANY))
+        return _join(exit, entry) if out is None or exit is not None else None
+
+    def has_table(self, source: str, way: Way) -> bool:
+        """Whether the ways out of a mode are its own edges, rather than from any to any."""
+        if way is Way.TASK:
+            return source in self._tasks
+        out = self._out.get(source) if way is Way.ASK else None
+        return out is not None and (ANY not in out or any(edge.when for edge in out.values()))
+
+    def is_guarded(self, target: str) -> bool:
+        """Whether the ways into a mode are its own edges."""
+        return target in self._into
+
+    def is_entered_freely(self, source: str, target: str) -> bool:
+        """Whether the mode's ``enterFrom`` lets one in from there, whatever the facts."""
+        entries = self._into.get(target)
+        entry = None if entries is None else entries.get(source, entries.get(ANY))
+        return entries is None or (entry is not None and not entry.when)
+
+    @property
+    def by_hand(self) -> list[str]:
+        """The modes that a person alone enters: ``enterFrom`` is there, and empty."""
+        return [slug for slug, table in self._into.items() if not table]
+
+    def list_edges(self, way: Way) -> Iterator[tuple[str, str, Edge]]:
+        """Source, target and edge, as far as they are not from any to any."""
+        for source in self._slugs if way is not Way.HAND else ():
+            targets = [*self._slugs] if self.has_table(source, way) else [*self._into]
+            if way is Way.ASK and not self.has_table(source, way):
+                targets += [slug for slug in self._out.get(source, ()) if slug not in self._into]
+            for target in targets:
+                edge = self.find(source, target, way) if target in self._slugs else None
+                if edge is not None and (source != target or way is Way.TASK):
+                    yield source, target, edge
+
+    def list_ways(self, source: str, way: Way) -> list[tuple[str, Edge]]:
+        """The modes to which there is an edge, whether it is open or not."""
+        if (source, way) not in self._ways:
+            targets = (slug for slug in self._slugs if slug != source or way is Way.TASK)
+            edges = ((target, self.find(source, target, way)) for target in targets)
+            self._ways[source, way] = [(slug, edge) for slug, edge in edges if edge is not None]
+        return self._ways[source, way]
+
+    def list_facts(self, source: str, way: Way) -> tuple[str, ...]:
+        """The facts that the ways from there depend on."""
+        if (source, way) not in self._facts:
+            names = (name for _, edge in self.list_ways(source, way) for name in edge.facts)
+            self._facts[source, way] = tuple(dict.fromkeys(names))
+        return self._facts[source, way]
+
+    def describe_others(
+        self, source: str, target: str, way: Way, values: Mapping[str, bool | None]
+    ) -> str:
+        """The modes but the target that are open, and those that would be under a condition."""
+        key = source, way, frozenset(values.items())
+        if key not in self._groups:
+            ways = self.list_ways(source, way)
+            self._groups[key] = group_ways(
+                (slug, Edge() if edge.is_open(values) else edge) for slug, edge in ways
+            )
+        others = dict[str, list[str]]()
+        for when, slugs in self._groups[key].items():
+            others[when] = [*slugs]
+            if target in slugs:
+                others[when].remove(target)
+        return describe_groups({when: slugs for when, slugs in others.items() if slugs})
+
+    def is_limited(self, source: str, way: Way) -> bool:
+        """Whether not every mode is open from there, so that the model must be told which are."""
+        if way is Way.TASK and self._tasks.get(source) == ():
+            return False  # it has no tool for it
+        return self.has_table(source, way) or any(target != source for target in self._into)
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether there is a mode from which not every mode is open."""
+        return any(self.is_limited(slug, way) for slug in self._slugs for way in Way)
+
+
+def group_ways(ways: Iterable[tuple[str, Edge]]) -> dict[str, list[str]]:
+    """The modes that ways lead to, by what they take."""
+    groups = dict[str, list[str]]()
+    for slug, edge in ways:
+        groups.setdefault(edge.when, []).append(slug)
+    return groups
+
+
+def describe_groups(groups: Mapping[str, Sequence[str]]) -> str:
+    """The same, in words."""
+    parts = list[str]()
+    for when in sorted(groups):
+        more = len(groups[when]) - MAX_NAMED
+        names = ", ".join(groups[when][:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+        parts.append(f"once `{when}`: {names}" if when else names)
+    return "; ".join(parts) or "none"
+
+
+def _join(exit: SwitchEdge | None, entry: EntryEdge | None) -> Edge:
+    ends = [end for end in (exit, entry) if end is not None]
+    return Edge(
+        join_conditions(*(end.when or "" for end in ends)),
+        " ".join(end.otherwise for end in ends if end.otherwise),
+        exit is not None and exit.ask == "never",
+    )

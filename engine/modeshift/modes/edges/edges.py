@@ -1,0 +1,68 @@
+"""Edges as a mode's file has them: where it leads, from where it is entered, when."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from modeshift.modes.edges.conditions import check_condition
+
+ANY = "*"
+"""In an edge: every mode that no other edge of the list names."""
+
+
+_When = Annotated[str, AfterValidator(check_condition)]
+
+
+class _Edge(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True)
+
+    when: _When | None = None
+    """A condition; None for none."""
+    otherwise: str = Field("", max_length=500)
+    """What the model is told to do where it does not hold."""
+
+
+class SwitchEdge(_Edge):
+    """An edge out of a mode: in YAML a slug or ``*``, or a mapping with ``to``."""
+
+    to: str
+    ask: Literal["never"] | None = None
+    """``never``: such a switch runs without a question to a person."""
+
+
+class EntryEdge(_Edge):
+    """An edge into a mode: in YAML a slug or ``*``, or a mapping with ``from``."""
+
+    source: str = Field(alias="from")
+
+
+def _read_short(name: str) -> BeforeValidator:
+    def read(edges: Any) -> Any:
+        if not isinstance(edges, list):
+            return edges
+        return [{name: edge} if isinstance(edge, str) else edge for edge in edges]
+
+    return BeforeValidator(read)
+
+
+def _refuse_twice(slugs: Iterable[str]) -> None:
+    seen = set[str]()
+    for slug in slugs:
+        if slug in seen:
+            raise ValueError(f"{slug!r} is there twice; join the conditions with 'or'")
+        seen.add(slug)
+
+
+def _check_exits(edges: tuple[SwitchEdge, ...]) -> tuple[SwitchEdge, ...]:
+    _refuse_twice(edge.to for edge in edges)
+    return edges
+
+
+def _check_entries(edges: tuple[EntryEdge, ...]) -> tuple[EntryEdge, ...]:
+    _refuse_twice(edge.source for edge in edges)
+    return edges
+
+
+SwitchEdges = Annotated[tuple[SwitchEdge, ...], _read_short("to"), AfterValidator(_check_exits)]
+EntryEdges = Annotated[tuple[EntryEdge, ...], _read_short("from"), AfterValidator(_check_entries)]

@@ -1,0 +1,280 @@
+"""Checks of what is written into a thread from outside, and of what an older thread contains."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, cast, get_type_hints
+
+from langgraph.graph import END
+from langgraph.types import Command, Overwrite
+from pydantic import TypeAdapter, ValidationError
+
+from modeshift.messages.normal_form import accept_messages, check_history, check_kept
+from modeshift.models.usage import Usage
+from modeshift.modes.catalog import Catalog
+from modeshift.modes.effects import ToolSpec
+from modeshift.modes.errors import InvalidInputError, UnknownModeError, describe_misfit
+from modeshift.modes.phases import Phase
+from modeshift.modes.policy import Approvals, find_unheld, is_offered
+from modeshift.threads.mailbox import SETTINGS
+from modeshift.threads.state import ModeChange, State, build_input_type, get_depth, list_own_keys
+
+Check = Callable[[Any], Any]
+"""Gives the value as it is to be kept; raises ``UserError`` for one that does not fit."""
+
+
+def _type_check(key: str, hint: Any) -> Check:
+    adapter = TypeAdapter[Any](hint)
+
+    def check(value: Any) -> Any:
+        try:
+            return adapter.validate_python(value, strict=True)
+        except ValidationError as error:
+            raise InvalidInputError(
+                f"{key} {repr(value)[:200]} does not fit: {describe_misfit(error)}"
+            ) from error
+
+    return check
+
+
+def _member_check(key: str, members: Sequence[str]) -> Check:
+    def check(value: Any) -> str:
+        if isinstance(value, str) and value in members:
+            return str(value)
+        known = ", ".join(members)
+        raise InvalidInputError(f"unknown {key} {value!r}; it is one of: {known}")
+
+    return check
+
+
+def _check_ids(value: Any) -> list[str]:
+    ids = [value] if isinstance(value, str) else value
+    if not isinstance(ids, list) or not all(isinstance(id, str) for id in ids):
+        raise InvalidInputError(
+            f"forget must be 'all' or a list of ids in 'remembered', not {value!r}"
+        )
+    return ids
+
+
+PHASES = tuple(map(str, Phase))
+MARKED_AS_RESOLVED = (Command(goto=END), Command(goto=[END]))
+"""A run's input from that button of Agent Chat UI: what waits is rejected, and the turn ends."""
+
+
+@cache
+def _list_checks(state: type, phases: tuple[str, ...]) -> dict[str, Check]:
+    """By key of a clone's state."""
+    return {
+        **{key: _type_check(key, hint) for key, hint in get_type_hints(state).items()},
+        "approvals": _member_check("approvals", tuple(Approvals)),
+        "phase": _member_check("phase", phases),
+        "messages": check_history,
+    }
+
+
+_EMPTY: dict[str, Any] = {
+    "approvals": Approvals.MANUAL.value,
+    "phase": Phase.IDLE.value,
+    "switch": None,
+    "asked": None,
+    "usage": {},
+    "facts": {},
+    "compact": False,
+    "compact_from": 0,
+    "host_revision": {},
+    "limit": "",  # of which there is no mode, so it is the strictest one
+    "end_subtask": False,
+    "subtask": None,
+    "workspace": "",
+}
+"""What replaces a value that does not fit, where that is no empty list."""
+_SET_ANEW = ("mode", "first_mode")
+_NEEDED: dict[str, str] = {
+    Phase.THINKING: "messages",
+    Phase.ACTING: "plan",
+    Phase.SWITCHING: "switch",
+    Phase.RETURNING: "parents",
+}
+"""What a thread must have in a phase, by the state's key."""
+_OF_TURN = {"phase", "plan", "asked", "switch", "subtask", "parents"}
+_check_change = _type_check("mode_changes", ModeChange)
+
+
+def _build_checks(
+    catalog: Catalog, tools: Sequence[ToolSpec], state: type, phases: tuple[str, ...] = PHASES
+) -> dict[str, Check]:
+    """Those of the state's keys, among them which modes there are."""
+
+    def check_mode(slug: Any) -> str:
+        if not isinstance(slug, str):
+            raise UnknownModeError(slug, catalog)
+        return catalog[slug].slug
+
+    def check_limit(slug: Any) -> str | None:
+        if slug is None:
+            return None
+        limit = catalog[check_mode(slug)]
+        offered = [tool for tool in tools if is_offered(limit, tool)]
+        if problem := next((why for tool in offered if (why := find_unheld(limit, tool))), None):
+            raise InvalidInputError(f"{problem}; limit the thread to a mode without it")
+        return limit.slug
+
+    return {
+        **_list_checks(state, phases),
+        "mode": check_mode,
+        "first_mode": check_mode,
+        "limit": check_limit,
+    }
+
+
+@cache
+def _list_input_keys(state: type) -> tuple[str, ...]:
+    return (*get_type_hints(build_input_type(state)),)
+
+
+def build_input_check(catalog: Catalog, tools: Sequence[ToolSpec], state: type = State) -> Check:
+    """A check of a run's whole input."""
+    known = _build_checks(catalog, tools, state) | {
+        "messages": accept_messages,
+        "forget": _check_ids,
+    }
+    checks = {key: known[key] for key in _list_input_keys(state)}
+
+    def check(run_input: Any) -> dict[str, Any]:
+        if not isinstance(run_input, dict):
+            raise InvalidInputError(f"a run's input is a mapping, not {run_input!r}")
+        _check_keys(run_input, checks, "a run's input")
+        return {key: checks[key](value) for key, value in run_input.items() if value is not None}
+
+    return check
+
+
+def build_settings_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Check:
+    """A check of what the host sets in a thread beside its runs."""
+    checks = {key: _build_checks(catalog, tools, State)[key] for key in SETTINGS}
+
+    def check(settings: Any) -> dict[str, Any]:
+        _check_keys(settings, checks, "the settings of a thread")
+        return {key: checks[key](value) for key, value in settings.items()}
+
+    return check
+
+
+def build_update_check(
+    catalog: Catalog,
+    tools: Sequence[ToolSpec],
+    state: type = State,
+    phases: tuple[str, ...] = PHASES,
+) -> Callable[[Any], None]:
+    """A check of what a command or ``update_state`` writes, before any of it is saved."""
+    checks = _build_checks(catalog, tools, state, phases)
+
+    def check(update: Any) -> None:
+        for key, value in read_writes(update):
+            _check_keys([key], checks, "the state")
+            checks[key](value)
+            if key == "facts" or (key == "parents" and any(each.get("facts") for each in value)):
+                raise InvalidInputError("'facts' is not taken: code computes it from what happened")
+            if key == "workspace":
+                raise InvalidInputError(
+                    "the workspace is chosen when the thread is made, and stays"
+                )
+            if isinstance(update, Command) and key in _OF_TURN:
+                raise InvalidInputError(
+                    f"{key!r} is not taken from a command: the state machine decides what is next"
+                )
+
+    return check
+
+
+def check_turn(state: Mapping[str, Any], writes: Mapping[str, Any]) -> None:
+    """Raises ``InvalidInputError`` for a phase or sub-task that nothing in the thread goes with."""
+    messages = [*state.get("messages", []), writes.get("messages")]
+    after = {**state, **writes, "messages": messages}
+    if writes.keys() & {"subtask", "parents"}:
+        parents = [*state.get("parents", []), *writes.get("parents", [])]
+        if get_depth(cast("State", after)) != len(parents):
+            raise InvalidInputError(
+                "'subtask' and 'parents' belong together; 'end_subtask' in a run's input ends one"
+            )
+    key = _NEEDED.get(str(after.get("phase")))
+    if key is not None and writes.keys() & {"phase", key} and not any(after.get(key) or ()):
+        raise InvalidInputError(f"phase {after['phase']!r} without a {key!r} in the state")
+
+
+def _check_keys(keys: Iterable[Any], known: Mapping[str, Check], what: str) -> None:
+    if unknown := [key for key in keys if key not in known]:
+        raise InvalidInputError(
+            f"unknown key {unknown[0]!r} in {what}; the keys are: {', '.join(known)}"
+        )
+
+
+def read_writes(update: Any) -> Iterator[tuple[Any, Any]]:
+    """Keys and values, in each of the forms that LangGraph takes."""
+    match update:
+        case None:
+            return
+        case Command(goto=node) if node and update not in MARKED_AS_RESOLVED:
+            raise InvalidInputError(
+                f"goto={node!r} is not taken: the state machine decides which node runs next"
+            )
+        case Command(update=inner):
+            yield from read_writes(inner)
+        case dict():
+            yield from update.items()
+        case [str(key), value]:
+            yield key, value
+        case [inner, str() | None]:  # with the node that it is written as
+            yield from read_writes(inner)
+        case [*parts]:
+            for part in parts:
+                yield from read_writes(part)
+        case _:
+            raise InvalidInputError(f"an update of the state is a mapping, not {update!r}")
+
+
+def drop_invalid(
+    state: State, kind: type = State, phases: tuple[str, ...] = PHASES
+) -> tuple[State, list[str]]:
+    """The state without what does not fit, and the keys where that was so.
+
+    Older versions saved such values, and a value of a type that has since changed is one too.
+    """
+    kept: dict[str, Any] = {}
+    dropped = []
+    for key, value in state.items():
+        valid = _keep_valid(_list_checks(kind, phases), key, value)
+        if valid is not value:
+            dropped.append(key)
+        if valid is value or (key not in _SET_ANEW and key not in list_own_keys(kind)):
+            kept[key] = valid
+    return cast("State", kept), dropped
+
+
+def overwrite_dropped(
+    state: State, dropped: Collection[str], changed: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The update for the ``dropped`` keys whose channel would only add to what it has."""
+    growing = {"mode_changes", "instructions", "parents", "subtasks"} & {*dropped}
+    values = cast("dict[str, Any]", state)
+    update = {key: Overwrite([*values.get(key, []), *changed.get(key, [])]) for key in growing}
+    return update | ({"usage": Overwrite(Usage())} if "usage" in dropped else {})
+
+
+def _keep_valid(checks: Mapping[str, Check], key: str, value: Any) -> Any:
+    """``value`` itself where all of it fits."""
+    if key == "messages":
+        valid = [message for message in value if _fits(check_kept, message)]
+        return value if len(valid) == len(value) else valid
+    if _fits(checks[key], value):
+        return value
+    if key == "mode_changes" and isinstance(value, list):
+        return [record for record in value if _fits(_check_change, record)]
+    return _EMPTY.get(key, [])
+
+
+def _fits(check: Check, value: Any) -> bool:
+    try:
+        check(value)
+    except InvalidInputError:
+        return False
+    return True

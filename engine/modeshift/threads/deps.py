@@ -1,0 +1,63 @@
+"""What the nodes share: ``AgentDeps``, built once for the modes' files as they are."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import get_type_hints
+
+from modeshift.models.seats import BoundModes
+from modeshift.modes.effects import Risk
+from modeshift.modes.facts import ProjectTests
+from modeshift.modes.mode import Mode
+from modeshift.modes.policy import Approvals, find_risk
+from modeshift.project import load_project
+from modeshift.threads.started_calls import StartedCalls
+from modeshift.threads.state import list_own_keys
+
+
+async def no_environment() -> str:
+    """Where the model is not told where it works."""
+    return ""
+
+
+@dataclass(frozen=True)
+class AgentDeps(BoundModes):
+    """The modes, their tools and models, and all else that a thread needs beside its state."""
+
+    approvals: Approvals = Approvals.MANUAL
+    """The policy that a new thread starts with."""
+    rules_at: Mapping[str, str] = field(default_factory=dict)
+    """What is told once a call names a path, or one in a folder, which ends in a slash."""
+    describe_environment: Callable[[], Awaitable[str]] = no_environment
+    """Where the agent works, as the model is told at a turn's start if it has changed."""
+    notices: tuple[str, ...] = ()
+    """What a person should know about the modes' files."""
+    workspace: str = ""
+    """The name of the thread's workspace below ``WORKSPACES``; empty where there is one for all."""
+    bound_answers: bool = False
+    """Whether a decision must name the question it answers."""
+    max_switches: int = 10
+    """How often the mode is switched in a turn, where the model asks."""
+    started_calls: StartedCalls = field(default_factory=StartedCalls)
+    tests: ProjectTests | None = None
+    """The owner's test command, and the files that it depends on."""
+    state: type = field(default_factory=lambda: load_project().state, kw_only=True)
+    """The clone's ``State``."""
+
+    _risks: dict[str, tuple[Risk, str]] = field(default_factory=dict, init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # LangGraph uses them for channels, and for another node.
+        taken = frozenset({*get_type_hints(self.state), "intake"})
+        object.__setattr__(self, "taken_names", taken)
+
+    def find_risk(self, mode: Mode) -> tuple[Risk, str]:
+        """What the mode can do at most; found once, as its tools stay what they are."""
+        if mode.slug not in self._risks:
+            self._risks[mode.slug] = find_risk(mode, self.toolbox.specs)
+        return self._risks[mode.slug]
+
+    @cached_property
+    def own_keys(self) -> frozenset[str]:
+        """The keys that the clone's nodes may write, and a host."""
+        return list_own_keys(self.state)

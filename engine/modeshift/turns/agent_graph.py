@@ -1,0 +1,118 @@
+"""``AgentGraph``: a clone's nodes, wired as its chart says, each with a ``Step`` of its own."""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+
+from modeshift.messages.channels import use_last
+from modeshift.modes.errors import ConfigurationError
+from modeshift.modes.phases import EACH_MODE
+from modeshift.observing import observe
+from modeshift.threads.checks import build_input_check, build_update_check
+from modeshift.threads.compiled import Agent, LiveDeps
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.routing import build_router
+from modeshift.threads.state import State, build_input_type
+from modeshift.threads.stopping import stop
+from modeshift.turns.step import Node, Result, Step
+
+
+class AgentGraph:
+    """The graph of a clone. Its edges are those of the chart: nothing else says what is next."""
+
+    def __init__(self, deps: AgentDeps) -> None:
+        self._deps = deps
+        self._live = LiveDeps(deps)
+        self._graph: StateGraph[Any, Any, Any, Any] = StateGraph(
+            deps.state, input_schema=build_input_type(deps.state)
+        )
+        use_last(self._graph.channels)
+        self._added = set[str]()
+
+    @property
+    def modes(self) -> Iterable[str]:
+        """The slugs of all modes."""
+        return self._deps.catalog
+
+    def add_node(self, name: str, node: Node) -> None:
+        """Add the node that a phase of the chart names, or ``intake``."""
+        self._add(name, name, node)
+
+    def add_mode(self, slug: str, node: Node) -> None:
+        """Add the node of a mode, which also gets the slug."""
+        self._add(EACH_MODE, self._deps.machine.mode_node(slug), node, slug)
+
+    def _add(self, row: str, name: str, node: Node, *arguments: str) -> None:
+        live = self._live
+
+        async def run(
+            state: Mapping[str, Any], config: RunnableConfig, runtime: Runtime[None]
+        ) -> Result:
+            deps = await live.prepare(state)
+            step = Step(deps, name, state, config, runtime)
+            metadata = config.get("metadata") or {}
+            run_id = str(metadata.get("run_id", ""))
+            with observe("step", node=name, thread=step.thread, run=run_id):
+                async with stop.step():
+                    return await step.run(node, *arguments)
+
+        run.__name__ = name
+        targets = self._list_targets(row)
+        # A partial: within a function LangGraph looks for a subgraph, which takes a millisecond.
+        # ``act`` says where it goes itself. LangGraph would make a channel of every key of ActTask.
+        more: dict[str, Any] = {"input_schema": State, "destinations": tuple(targets)}
+        self._graph.add_node(name, partial(run), **(more if name == "act" else {}))
+        self._added.add(row)
+
+    def _list_targets(self, row: str) -> list[str]:
+        """Where the node of this row of the chart leads; to ``intake`` if the host sets a thing."""
+        chart, modes = self._deps.chart, map(self._deps.machine.mode_node, self._deps.catalog)
+        if row == "intake":
+            phases = set(chart.nodes)
+        else:
+            sources = {phase for phase, node in chart.nodes.items() if node == row}
+            phases = {target for (source, _), target in chart.targets.items() if source in sources}
+        nodes = [chart.nodes[phase] for phase in chart.nodes if phase in phases]
+        named = [node for node in nodes if node not in (None, EACH_MODE)]
+        targets = [*(str(node) for node in named), *(modes if EACH_MODE in nodes else ())]
+        ends = [END] if None in nodes else []
+        return list(dict.fromkeys([*targets, *ends, "intake"]))
+
+    def compile(
+        self, checkpointer: BaseCheckpointSaver[Any] | None = None, max_steps: int = 500
+    ) -> Agent:
+        """The agent. Raises ``ConfigurationError`` for a node that the chart or the graph lacks."""
+        self._check_nodes()
+        graph, deps = self._graph, self._deps
+        route = build_router(deps)
+        graph.add_edge(START, "intake")
+        modes = {deps.machine.mode_node(slug) for slug in deps.catalog}
+        for name in graph.nodes:
+            if name != "act":
+                row = EACH_MODE if name in modes else name
+                graph.add_conditional_edges(name, route, self._list_targets(row))
+        compiled = graph.compile(checkpointer=checkpointer, name="agent")
+        specs = deps.toolbox.specs
+        agent = Agent.of(
+            compiled,
+            build_update_check(deps.catalog, specs, deps.state, deps.chart.phases),
+            build_input_check(deps.catalog, specs, deps.state),
+            self._live,
+        )
+        return agent.with_config(recursion_limit=max_steps)
+
+    def _check_nodes(self) -> None:
+        named = {"intake", *filter(None, self._deps.chart.nodes.values())}
+        if missing := named - self._added:
+            raise ConfigurationError(
+                f"graph/agent.py adds no node {min(missing)!r}, which graph/chart.py names"
+            )
+        if unnamed := self._added - named:
+            raise ConfigurationError(
+                f"no phase of graph/chart.py has the node {min(unnamed)!r}, so it never runs"
+            )

@@ -1,0 +1,210 @@
+"""``Opening``: how a turn begins, or goes on."""
+
+from functools import partial
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langgraph.types import Overwrite
+
+from modeshift.calls.contents import digest_contents, forget
+from modeshift.calls.judging import get_key
+from modeshift.messages.normal_form import get_call_id
+from modeshift.messages.repair import (
+    CHANGED,
+    NOT_RUN,
+    UNKNOWN,
+    build_not_run_result,
+    find_open_calls,
+    repair,
+)
+from modeshift.models.usage import NEW_TURN, Usage
+from modeshift.modes.choice import Seen, choose
+from modeshift.modes.facts import Done, end_unseen
+from modeshift.modes.machine import Configuration
+from modeshift.modes.phases import Phase
+from modeshift.threads.checks import drop_invalid, overwrite_dropped
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.facts import enter_mode, follow
+from modeshift.threads.routing import reconcile_mode, sets_only_approvals
+from modeshift.threads.state import State, Subtask, Update, drop_approvals
+from modeshift.turns.briefing import drop_stale_thinking
+from modeshift.turns.subtasks import STOPPED
+
+
+class Opening:
+    """A thread as ``intake`` finds it: with what the host has set, without what does not fit."""
+
+    def __init__(self, deps: AgentDeps, state: State, host_changes: dict[str, Any]) -> None:
+        """``host_changes`` are what the thread does not have yet."""
+        self._deps = deps
+        self._host_changes = host_changes
+        self._before = state.get("messages", [])
+        # A message may come with rights, which are in the mailbox, too.
+        is_said = bool(self._before) and isinstance(self._before[-1], HumanMessage)
+        is_idle = state.get("phase", Phase.IDLE) == Phase.IDLE
+        self._goes_on = bool(host_changes) and not is_said and not is_idle
+        state = cast("State", {**state, **host_changes})
+        self.state, self._dropped = drop_invalid(state, deps.state, deps.chart.phases)
+        self.now, self._changed = reconcile_mode(deps, self.state)
+        self._forgotten, self._notices = _forget(deps, self.state)
+        self._begun = dict[str, ToolMessage]()
+        """Results of calls that a run had begun when it was cut off."""
+        self._done = list[Done]()
+        """What the facts follow from: these calls."""
+
+    async def look_up(self, thread: str) -> None:
+        """See what the calls have done that were under way."""
+        plan = self.state.get("plan", []) if self.now.phase == Phase.ACTING else []
+        journal, digest = self._deps.started_calls.journal, partial(digest_contents, self._deps)
+        for planned in plan[0] if plan else []:
+            call, key, effect = planned["call"], get_key(planned, thread), None
+            if planned.get("journal") != journal.mark(thread):
+                self._begun[get_call_id(call)] = build_not_run_result(call, UNKNOWN)
+                self._done.append(end_unseen(self.now.mode))
+            elif key is not None and (effect := await journal.find(key, digest)) is not None:
+                self._begun[get_call_id(call)] = effect.build_result(call)
+                self._done.append(effect.done)
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether what waits still waits, or goes on: nothing was said, the mode is the same."""
+        if self._changed or self._dropped:
+            return False
+        return _stays_open(self.state, self.now.phase, self._host_changes)
+
+    def keep(self) -> Update:
+        """The update that leaves it waiting."""
+        # An approved switch may set approvals, too: what was set later counts.
+        switch = self.state.get("switch")
+        if switch is not None and "approvals" in self._host_changes:
+            switch = drop_approvals(switch)
+        update = {"phase": self.now.phase, "switch": switch, "notices": self._notices}
+        return cast("Update", update | self._host_changes | self._forgotten)
+
+    def begin(self) -> Update:
+        """The update that repairs the history and starts the turn, if there is one."""
+        deps, state, notices = self._deps, self.state, [*self._notices]
+        facts = state.get("facts", {})
+        for done in self._done:  # in the mode that the host may have changed since
+            facts = follow(deps, facts, done)
+        if self._changed:
+            facts = enter_mode({**state, "facts": facts})
+        messages = self._repair(notices)
+        now, subtask = _begin_turn(deps, state, self.now, messages)
+        notices += _describe_lost_limit(deps, state)
+        notices += [
+            f"{key!r} of this thread held invalid values; they are dropped" for key in self._dropped
+        ]
+        update: dict[str, Any] = {
+            "mode": now.mode,
+            "limit": state.get("limit"),
+            "phase": now.phase,
+            "first_mode": state.get("first_mode", deps.catalog.default),
+            "approvals": state.get("approvals", deps.approvals.value),
+            "plan": [],
+            "switch": None,
+            "refused": [],
+            "switched": state.get("switched", 0) if self._goes_on else 0,
+            "subtask": subtask,
+            "end_subtask": False,
+            "compact": now.phase == Phase.RETURNING and bool(state.get("compact")),
+            "compact_from": 0,
+            "written": state.get("written", []),
+            "notices": [*deps.notices, *notices],
+            **({"workspace": deps.workspace} if deps.workspace else {}),
+            "usage": Usage() if self._goes_on else NEW_TURN,
+            **self._forgotten,
+            **self._changed,
+            "facts": facts,
+        }
+        return cast(
+            "Update",
+            {key: state.get(key) for key in self._dropped if key in state}
+            | self._host_changes
+            | update
+            | overwrite_dropped(state, self._dropped, self._changed)
+            | _write_messages(self._before, messages),
+        )
+
+    def _repair(self, notices: list[str]) -> list[AnyMessage]:
+        """The history, which any model takes; adds to the notices."""
+        deps, state = self._deps, self.state
+        why = CHANGED if self._goes_on else NOT_RUN
+        messages = repair(state.get("messages", []), self._begun, why)
+        if lost := _describe_lost_mode(deps, state, self.now.mode):
+            notices.insert(0, lost)
+            _insert_before_user_message(messages, lost)
+        messages, stale = drop_stale_thinking(deps, self.now.mode, state, messages)
+        notices += stale
+        return messages
+
+
+def _stays_open(state: State, phase: str, host_changes: dict[str, Any]) -> bool:
+    """Whether what waits still waits, or goes on: nothing was said, and the mode is the same."""
+    if state.get("end_subtask") or not find_open_calls(state.get("messages", [])):
+        return False
+    if phase in (Phase.ACTING, Phase.SWITCHING):
+        return sets_only_approvals(host_changes)
+    return phase == Phase.REVIEWING
+
+
+def _write_messages(before: list[AnyMessage], after: list[AnyMessage]) -> dict[str, Any]:
+    """The update; where the middle of the history has changed, all of it is written anew."""
+    if after[: len(before)] != before:
+        return {"messages": Overwrite(after)}
+    return {"messages": after[len(before) :]} if len(after) > len(before) else {}
+
+
+def _forget(deps: AgentDeps, state: State) -> tuple[dict[str, Any], list[str]]:
+    """The update without what is revoked, in conversations that wait for a sub-task, too."""
+    ids = state.get("forget") or []
+    remembered, notices = forget(deps, state.get("remembered", []), ids)
+    update: dict[str, Any] = {"remembered": remembered, "forget": []}
+    if ids and (parents := state.get("parents")):
+        update["parents"] = Overwrite(
+            [{**each, "remembered": forget(deps, each["remembered"], ids)[0]} for each in parents]
+        )
+    return update, notices
+
+
+def _begin_turn(
+    deps: AgentDeps, state: State, now: Configuration, messages: list[AnyMessage]
+) -> tuple[Configuration, Subtask | None]:
+    """Where the turn begins: at a sub-task's end if it is done, or the host stops it."""
+    subtask = state.get("subtask") if state.get("parents") else None
+    is_stopped = subtask is not None and bool(state.get("end_subtask"))
+    seen = Seen(
+        is_turn=bool(messages) and not isinstance(messages[-1], AIMessage),
+        in_subtask=subtask is not None,
+        has_failed=is_stopped,
+        needs_summary=bool(state.get("compact")),
+    )
+    now = deps.machine.send_all(now, choose(Phase.IDLE, seen))
+    return now, {**subtask, "failure": STOPPED} if subtask and is_stopped else subtask
+
+
+def _describe_lost_mode(deps: AgentDeps, state: State, slug: str) -> str | None:
+    """What a person should know if the thread's mode no longer exists, and ``slug`` follows."""
+    if (mode := state.get("mode", slug)) in deps.catalog:
+        return None
+    name = deps.catalog[slug].name
+    return f"Mode {mode!r} no longer exists; this thread continues in {name} mode."
+
+
+def _describe_lost_limit(deps: AgentDeps, state: State) -> list[str]:
+    limit = state.get("limit")
+    if limit is None or limit in deps.catalog:
+        return []
+    return [
+        f"the mode of this thread's limit, {limit!r}, no longer exists: until the host sets "
+        "another limit, no tool of a group runs"
+    ]
+
+
+def _insert_before_user_message(messages: list[AnyMessage], text: str) -> None:
+    """As a message, so that every client shows it; no history begins or ends with one of ours."""
+    index = len(messages)
+    while index > 0 and isinstance(messages[index - 1], HumanMessage):
+        index -= 1
+    if 0 < index < len(messages):
+        messages.insert(index, AIMessage(text))
