@@ -33,6 +33,8 @@ class ActionRequest(TypedDict):
     id: str
     remember: NotRequired[str]
     """What ``"remember": true`` would remember, where that is possible."""
+    pattern: NotRequired[str]
+    """One to remember instead, which a person may widen, where the tool takes patterns."""
     condition: NotRequired[str]
     """Of a switch: the condition of its edge, which is met, where it has one."""
 
@@ -94,6 +96,8 @@ def _action_request(deps: AgentDeps, context: CallContext, judged: Judged) -> Ac
     )
     if judged.can_be_remembered and judged.subject.exact is not None:
         request["remember"] = escape_invisible(judged.subject.exact)
+        if judged.subject.pattern is not None:
+            request["pattern"] = escape_invisible(judged.subject.pattern)
     if judged.verdict.condition:
         request["condition"] = judged.verdict.condition
     return request

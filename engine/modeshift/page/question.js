@@ -132,10 +132,10 @@ function callParts(action, preview, take, draft) {
 }
 
 function alwaysParts(action, take) {
-  const pattern = h("input", { "aria-label": "Pattern", value: action.remember });
+  const pattern = h("input", { "aria-label": "Pattern", value: action.pattern });
   return h("details", { class: "always yes" }, h("summary", {}, "Always in this thread..."),
     h("p", {}, button("Always exactly this", () => take({ type: "approve", remember: true }, "Approve, always")), " ", h("code", {}, action.remember)),
-    h("p", { class: "row" }, pattern, button("Always what matches", () => take({ type: "approve", remember: pattern.value }, `Approve, always ${pattern.value}`))));
+    "pattern" in action ? h("p", { class: "row" }, pattern, button("Always what matches", () => take({ type: "approve", remember: pattern.value }, `Approve, always ${pattern.value}`))) : null);
 }
 
 // The arguments as the person has edited them, in this tab; undefined where they have not.

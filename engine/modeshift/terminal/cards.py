@@ -96,8 +96,11 @@ class Cards:
         if is_tool:
             keys["e"], offered = "edit", f"{offered} [e]dit"
         if "remember" in action:
-            keys |= {"t": "always this", "p": "always a pattern"}
-            offered += f" always [t]his ({to_one_line(action['remember'])}) always a [p]attern"
+            keys["t"] = "always this"
+            offered += f" always [t]his ({to_one_line(action['remember'])})"
+        if "pattern" in action:
+            keys["p"] = "always a pattern"
+            offered += " always a [p]attern"
         match await self._ask(offered, keys, state):
             case "a":
                 return {"type": "approve"}
@@ -107,7 +110,7 @@ class Cards:
             case "t":
                 return {"type": "approve", "remember": True}
             case "p":
-                pattern = await self._keyboard.read_answer("  pattern> ", action["remember"])
+                pattern = await self._keyboard.read_answer("  pattern> ", action["pattern"])
                 return {"type": "approve", "remember": pattern}
         return await self._reject()
 

@@ -119,6 +119,7 @@ async def test_what_may_be_remembered_is_the_very_call(talk: Conversation, api: 
     await talk.say(NOTE, mode="refund")
     (request,) = await talk.waiting()
     assert request["remember"] == 'order="A-17", text="sorry"'
+    assert "pattern" not in request, "send_note names no subject"
     await talk.decide({**APPROVE, "remember": True})
     await talk.say(NOTE)
     assert (await talk.waiting(), len(api.asked)) == ([], 2)

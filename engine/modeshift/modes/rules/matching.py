@@ -302,6 +302,16 @@ class Subject:
             )
         return self._paths[0] if len(self._paths) == 1 and not self._tool.reads_below else None
 
+    @property
+    def pattern(self) -> str | None:
+        """One that matches this call, for a person to widen; None where the tool takes none."""
+        if not self._tool.is_known_by_subject:
+            takes_patterns = self._tool.takes_patterns or self._tool.served is not None
+            return self.exact if takes_patterns else None
+        texts = (_to_text(self._args.get(name)) for name in self._tool.subject)
+        pattern = " ".join(re.sub(r"\s+", EVERY, text) or EVERY for text in texts)
+        return pattern if self.certainly_matches(pattern) else None
+
 
 def list_samples(word: str) -> tuple[str | float, str | float]:
     """Two values for a word of a pattern: of a limit, the greatest within and one beyond."""
@@ -310,11 +320,14 @@ def list_samples(word: str) -> tuple[str | float, str | float]:
     return (float(limit[2]), float(limit[2]) + 1) if limit else (text, text)
 
 
+def _to_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
 def _match_value(word: str, value: Any) -> Match:
     limit = _LIMIT.fullmatch(word)
     if limit is None:
-        text = value if isinstance(value, str) else json.dumps(value, default=str)
-        return "yes" if word_matches(word, text) else "no"
+        return "yes" if word_matches(word, _to_text(value)) else "no"
     if not isinstance(value, int | float) or not isfinite(value):
         return "maybe"
     return "yes" if (value <= float(limit[2])) is (limit[1] == "<=") else "no"

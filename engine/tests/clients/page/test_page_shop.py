@@ -55,6 +55,11 @@ def test_money_is_shown_in_red(person: Person, server: Server, api: Api) -> None
     expect(person.page.get_by_text("Always in this thread")).to_have_count(0)
     person.press("Approve")
     expect(person.page.locator(".call.done summary bdi").last).to_have_text("Refund A-17 49.9")
+    person.say('call send_note {"order": "A-17", "text": "sorry"}')
+    person.card.get_by_text("Always in this thread").click()
+    expect(person.card.get_by_text("Always exactly this")).to_be_visible()
+    expect(person.card.get_by_text("Always what matches")).to_have_count(0)
+    person.press("Reject")
     for part in ("Workspace", "Files"):
         expect(person.page.get_by_role("heading", name=part)).to_have_count(0)
     assert [path for _, path, *_ in api.asked] == ["/orders/A-17", "/orders/A-17/refunds"]

@@ -235,3 +235,26 @@ def test_ignore_rules(snapshot: Snapshot) -> None:
     sizes = ("a\n" * 500, "a\n" * 501, "a" * 300, "a" * 301, "")
     said["sizes"] = list_answers(lambda text: len(IgnoreRules(text).patterns), sizes)
     snapshot("ignored.txt", said)
+
+
+@pytest.mark.parametrize(
+    ("args", "pattern"),
+    [
+        ({"order": "A-17", "amount": 49.9}, "A-17 49.9"),
+        ({"order": "A 17\n", "amount": None}, "A*17* null"),
+        ({"order": "", "amount": 1}, "* 1"),
+        ({"order": "<=5", "amount": 1}, None),  # as a pattern it would be a limit
+    ],
+)
+def test_a_pattern_to_widen_matches_the_call(args: dict[str, Any], pattern: str | None) -> None:
+    subject = matching.Subject(REFUND, args)
+    assert subject.pattern == pattern
+    if pattern is not None:
+        matching.check_pattern(REFUND, pattern)
+        assert subject.certainly_matches(pattern)
+
+
+def test_a_tool_that_takes_no_pattern_offers_none() -> None:
+    pay = ToolSpec("pay", EFFECTS["outside"], "refunds", may_be_remembered=True)
+    subject = matching.Subject(pay, {"order": "A"})
+    assert (subject.exact, subject.pattern) == ('order="A"', None)
