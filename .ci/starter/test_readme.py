@@ -26,7 +26,7 @@ from tests.harness.place import UserFolders, in_sandbox
 from tests.harness.root import ENGINE
 
 TEXT = "\n".join(PAGES.values())
-MAX_WORDS = {"README.md": 1620, "docs": 12000}
+MAX_WORDS = {"README.md": 2000, "docs": 12000}
 """What concerns the engine alone belongs in its docstrings and in engine/docs."""
 
 

@@ -16,9 +16,11 @@ from starlette.routing import Route
 from modeshift.aegra.refusals import explain
 from modeshift.configuration.settings import load_settings
 from modeshift.modes.errors import UserError
-from modeshift.server import answers, markdown, operations, thread_modes
+from modeshift.server import thread_modes
 from modeshift.server.checkpointer import database
-from modeshift.server.operations import collect_rarely, start_telling, stopping_well
+from modeshift.server.operations import start_telling
+from modeshift.server.process import collect_rarely, stopping_well
+from modeshift.server.routes import ROUTES
 
 
 @asynccontextmanager
@@ -75,9 +77,8 @@ app = FastAPI(
     lifespan=_serve,
     exception_handlers={UserError: _explain, HTTPException: _explain},
 )
-_ROUTES = [Route("/threads/{id}/stream", follow_thread, methods=["GET"])]
-_OURS = (*thread_modes.ROUTES, *answers.ROUTES, *markdown.ROUTES, *operations.ROUTES)
-for route in (*_OURS, *_ROUTES):
+_STREAM = Route("/threads/{id}/stream", follow_thread, methods=["GET"])
+for route in (*ROUTES, _STREAM):
     described = yaml.safe_load((route.endpoint.__doc__ or "").partition("---")[2])
     options = {"methods": [*(route.methods or ())], "openapi_extra": described}
     app.add_api_route(route.path, route.endpoint, **options)

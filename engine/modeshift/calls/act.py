@@ -28,7 +28,6 @@ from modeshift.messages.repair import (
     mark_edited,
     truncate,
 )
-from modeshift.models.seats import Seat
 from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import NodeError, ToolFailedError
 from modeshift.modes.facts import Done, end_unseen
@@ -40,6 +39,7 @@ from modeshift.threads.facts import follow
 from modeshift.threads.journal import Digests, Effect, Journal
 from modeshift.threads.mailbox import read_host_changes
 from modeshift.threads.routing import get_thread, next_step, sets_only_approvals
+from modeshift.threads.seats import Seat
 from modeshift.threads.state import ActTask, Facts, Planned, State, Update
 from modeshift.tools.network import using_key
 from modeshift.tools.processes.background import Calling, Ran, calling

@@ -20,7 +20,6 @@ from modeshift.calls.ways import (
 )
 from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import find_last_answer, find_open_calls
-from modeshift.models.seats import Seat
 from modeshift.modes.edges.edge_table import MAX_NAMED, MAX_TRIED, Way
 from modeshift.modes.effects import NO_EFFECT, Effect
 from modeshift.modes.errors import InvalidCallError
@@ -28,6 +27,7 @@ from modeshift.modes.mode import Mode
 from modeshift.modes.policy import Approvals, Verdict, cut_verdict, verdict
 from modeshift.modes.rules.matching import Subject, get_server_part
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.seats import Seat
 from modeshift.threads.state import ActTask, Asked, Facts, Planned, Remembered, State
 from modeshift.tools.tool import Tool
 

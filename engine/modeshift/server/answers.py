@@ -11,90 +11,20 @@ A decision is never queued behind a run that is under way: a second click on "ap
 input, is not among the gate's routes.
 """
 
-import asyncio
 import json
-import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from typing import Any
 
-import httpx
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from modeshift.calls.previews import FileChange, Preview, compare_texts, preview_call
-from modeshift.modes.errors import InvalidCallError, ToolFailedError
-from modeshift.modes.plain_text import to_one_line
 from modeshift.server.gate import refuse
-from modeshift.server.thread_modes import call_server, get_deps, pass_on
-from modeshift.threads.deps import AgentDeps
-from modeshift.threads.routing import is_cut_off
-from modeshift.tools.workspace.text import read_replacements
-
-MAX_FILES = 200
-Done = tuple[Mapping[str, Any], Mapping[str, Any]]
-"""The arguments of a call that changed a file, and its result's artifact."""
-
-
-async def read_question(request: Request) -> Response:
-    """What each call will do: the diff of an edit, the tools a switch gains.
-
-    ---
-    summary: What waits for a person, with previews
-    tags: [Modes]
-    responses: {"200": {description: "question, a preview (or null) of each call, is_cut_off"}}
-    """
-    thread = await call_server(request, "GET", f"/threads/{request.path_params['id']}")
-    has_run = thread.is_success and thread.json()["status"] == "busy"
-    return await _answer(request, partial(_show_question, has_run=has_run))
-
-
-async def list_files(request: Request) -> Response:
-    """Each with its diff since the thread began, as far as that is known.
-
-    ---
-    summary: The files that a thread has written
-    tags: [Modes]
-    responses: {"200": {description: "path, before (null: new), after, lines of the diff"}}
-    """
-    return await _answer(request, lambda deps, state: list_changes(deps, state["values"]))
-
-
-async def _answer(request: Request, show: Callable[[AgentDeps, dict[str, Any]], Any]) -> Response:
-    answer = await call_server(request, "GET", f"/threads/{request.path_params['id']}/state")
-    if answer.status_code != httpx.codes.OK:
-        return pass_on(answer)
-    state = {"values": {}, **answer.json()}
-    state["values"] = state["values"] or {}  # a list, as long as there are none
-    deps = await get_deps(request)
-    return JSONResponse(await asyncio.to_thread(show, deps, state))
-
-
-def _show_question(deps: AgentDeps, state: dict[str, Any], *, has_run: bool) -> dict[str, Any]:
-    values, interrupts = state["values"], state["interrupts"]
-    if not interrupts:
-        cut_off = not has_run and is_cut_off(values, state["tasks"], interrupts)
-        return {"question": None, "previews": [], "is_cut_off": cut_off}
-    asked = interrupts[0]["value"]
-    previews: list[Preview | None] = [
-        preview_call(deps, call, str(values.get("mode")), values.get("written", ()))
-        for call in asked["action_requests"]
-    ]
-    return {"question": asked["question"], "previews": previews, "is_cut_off": False}
-
-
-ROUTES = [
-    Route("/threads/{id}/question", read_question, methods=["GET"]),
-    Route("/threads/{id}/files", list_files, methods=["GET"]),
-]
-
+from modeshift.server.thread_modes import call_server
 
 _RUNS = re.compile(r"/threads/([^/]+)/runs(/stream|/wait)?")
 _READS = re.compile(
@@ -266,91 +196,3 @@ def make_receive(body: bytes, then: Receive) -> Receive:
         return next(messages, None) or await then()
 
     return receive
-
-
-def list_changes(deps: AgentDeps, values: Mapping[str, Any]) -> list[FileChange]:
-    """The changes, by the thread's state as the server gives it, all plain data. Blocks."""
-    changes: dict[str, list[Done]] = {path: [] for path in _list_written(values)}
-    for path, done in _list_done(deps, values):
-        changes.setdefault(path, []).append(done)
-    return [_compare(deps, path, done) for path, done in list(changes.items())[:MAX_FILES]]
-
-
-def _list_written(values: Mapping[str, Any]) -> Iterator[str]:
-    for change in values.get("mode_changes", ()):
-        yield from change.get("written", ())
-    yield from values.get("written", ())
-
-
-def _list_done(deps: AgentDeps, values: Mapping[str, Any]) -> Iterator[tuple[str, Done]]:
-    """In the order in which they were made, for each file: a sub-task's before what follows it."""
-    inner = {subtask["id"]: subtask["messages"] for subtask in values.get("subtasks", ())}
-    parents = values.get("parents", ())
-    outer = [subtask["messages"] for subtask in parents] + [values.get("messages", [])]
-    for parent, messages in zip(parents, outer[1:], strict=True):
-        inner[parent["call"]["id"]] = messages
-    yield from _walk(deps, outer[0], inner)
-
-
-def _walk(
-    deps: AgentDeps, messages: Sequence[Mapping[str, Any]], inner: Mapping[str, Any]
-) -> Iterator[tuple[str, Done]]:
-    results = {each["tool_call_id"]: each for each in messages if each["type"] == "tool"}
-    for message in messages:
-        for call in message.get("tool_calls", ()):
-            yield from _walk(deps, inner.get(call["id"], ()), inner)
-            result = results.get(call["id"], {"status": "error"})
-            if result["status"] != "error":
-                artifact = result.get("artifact")
-                artifact = artifact if isinstance(artifact, dict) else {}
-                args = artifact.get("changed_to", call["args"])
-                if (path := _find_path(deps, call["name"], args)) is not None:
-                    yield path, (args, artifact)
-
-
-def _find_path(deps: AgentDeps, name: str, args: Mapping[str, Any]) -> str | None:
-    try:
-        tool = deps.toolbox[name]
-        if not tool.spec.effect.changes_files or not tool.spec.paths:
-            return None
-        return str(deps.toolbox.check(tool, args)[tool.spec.paths[0]])
-    except InvalidCallError:
-        return None
-
-
-def _compare(deps: AgentDeps, path: str, done: list[Done]) -> FileChange:
-    try:
-        exists = os.path.lexists(deps.toolbox.workspace.root / path)
-        now = deps.toolbox.workspace.read(path) if exists else ""
-    except ToolFailedError as error:
-        return _say(path, to_one_line(str(error)))
-    try:
-        before = _undo(now, done)
-    except LookupError:
-        return _say(path, "what it was before is not known") | {"after": now[:100_000]}
-    change = compare_texts(path, before, now)
-    return change if exists else change | {"problem": "the file is gone"}
-
-
-def _undo(now: str, done: list[Done]) -> str | None:
-    """The text before the first change; raises ``LookupError``."""
-    if not done:
-        raise LookupError
-    text: str | None = now
-    for args, artifact in reversed(done):
-        if "replaced" in artifact:
-            text = artifact["replaced"]
-            continue
-        if text is None:
-            raise LookupError
-        if (edits := read_replacements(args)) is None:
-            raise LookupError
-        for old, new, replace_all in reversed(edits):
-            if not new or replace_all or text.count(new) != 1:
-                raise LookupError
-            text = text.replace(new, old)
-    return text
-
-
-def _say(path: str, problem: str) -> FileChange:
-    return FileChange(path=to_one_line(path), before="", after="", lines=[], problem=problem)

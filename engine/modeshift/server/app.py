@@ -16,10 +16,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from modeshift.configuration.settings import load_settings
 from modeshift.modes.errors import UserError
-from modeshift.server import answers, markdown, operations, thread_modes
 from modeshift.server.answers import BindAnswers
 from modeshift.server.gate import Gate
-from modeshift.server.operations import Operations, collect_rarely, start_telling, stopping_well
+from modeshift.server.operations import Operations, start_telling
+from modeshift.server.process import collect_rarely, stopping_well
+from modeshift.server.routes import ROUTES
 from modeshift.server.run_queue import start_runs_at_once
 from modeshift.server.thread_ids import OneSpelling
 
@@ -83,7 +84,7 @@ async def _explain(_: Request, error: Exception) -> Response:
 
 _settings = load_settings()
 app = Starlette(
-    routes=[*thread_modes.ROUTES, *answers.ROUTES, *markdown.ROUTES, *operations.ROUTES],
+    routes=[*ROUTES],
     lifespan=_serve,
     exception_handlers={UserError: _explain},
     middleware=[

@@ -1,31 +1,19 @@
-"""What whoever runs the server needs: whether it is ready, its metrics, and its stop."""
+"""``Operations``: whether the server is ready, its metrics and its traces."""
 
-import asyncio
-import gc
-import logging
 import os
-import signal
-import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from types import FrameType
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from modeshift.configuration.settings import Settings
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
 from modeshift.project import say_how_to_add
 from modeshift.server.checkpointer import database, read_questions
 from modeshift.server.thread_modes import get_deps
 from modeshift.threads.stopping import stop
-from modeshift.tools.processes.background import end_every_command
 
-log = logging.getLogger("modeshift")
 READY, METRICS = "/modeshift/ready", "/modeshift/metrics"
 
 
@@ -91,38 +79,6 @@ def start_telling() -> None:
             f"OTEL_EXPORTER_OTLP_ENDPOINT is set: {say_how_to_add('tracing')}, or unset it"
         ) from error
     tracing.start()
-
-
-def collect_rarely() -> None:
-    """Have Python look for cycles of dead objects less often: it took an eighth of a run.
-
-    What is loaded by now is left out; of what is new there may be 50,000 objects first.
-    """
-    gc.freeze()
-    gc.set_threshold(50_000)
-
-
-@asynccontextmanager
-async def stopping_well(settings: Settings) -> AsyncIterator[None]:
-    """At SIGTERM and Ctrl-C the step that goes on may end, within ``STOP_SECONDS``."""
-    loop = asyncio.get_running_loop()
-    before: dict[int, Any] = {}
-
-    def begin(number: int, frame: FrameType | None) -> None:
-        log.warning("the server stops; a step may take %d s more", settings.stop_seconds)
-        loop.call_soon_threadsafe(stop.begin, settings.stop_seconds)
-        if callable(before[number]):
-            before[number](number, frame)
-
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGINT):
-            before[number] = signal.signal(number, begin)
-    try:
-        yield
-    finally:
-        stop.begin(settings.stop_seconds)
-        await stop.wait()
-        await end_every_command()
 
 
 ROUTES = [Route(METRICS, show_metrics, methods=["GET"])]

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import get_type_hints
 
-from modeshift.models.seats import BoundModes
 from modeshift.modes.effects import Risk
 from modeshift.modes.facts import ProjectTests
 from modeshift.modes.mode import Mode
 from modeshift.modes.policy import Approvals, find_risk
 from modeshift.project import load_project
+from modeshift.threads.seats import BoundModes
 from modeshift.threads.started_calls import StartedCalls
 from modeshift.threads.state import list_own_keys
 

@@ -22,13 +22,13 @@ from modeshift.messages.from_model import is_complete
 from modeshift.messages.instructions import keep_first, place
 from modeshift.messages.thinking import drop_unbound_thinking
 from modeshift.models.bound_model import call_model
-from modeshift.models.seats import Seat
 from modeshift.models.usage import NO_FILL, Usage, add_usage, count_answer
 from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import ConfigurationError, ProviderError, TooLongError
 from modeshift.modes.phases import Phase
 from modeshift.prompts import render_summary_request
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.seats import Seat
 from modeshift.threads.state import State, Update
 from modeshift.turns.briefing import describe_handover
 
