@@ -16,8 +16,14 @@ let asking = null;
 
 function askForToken() {
   asking ??= (async () => {
-    const input = h("input", { type: "password", autocomplete: "off", required: true, "aria-label": "Token" });
-    const text = "The server asks for a token: one of those in its AUTH_TOKEN. It is kept in this tab alone.";
+    const input = h("input", {
+      type: "password",
+      autocomplete: "off",
+      required: true,
+      "aria-label": "Token",
+    });
+    const text =
+      "The server asks for a token: one of those in its AUTH_TOKEN. It is kept in this tab alone.";
     await ask("Token", [h("p", {}, text), input], [["ok", "Continue", "main"]]);
     sessionStorage.setItem(KEY, input.value.trim());
     asking = null;
@@ -26,17 +32,27 @@ function askForToken() {
 }
 
 async function request(method, path, body, { signal, headers } = {}) {
-  const token = sessionStorage.getItem(KEY), sent = { ...headers };
+  const token = sessionStorage.getItem(KEY),
+    sent = { ...headers };
   if (body !== undefined) sent["content-type"] = "application/json";
   if (token) sent.authorization = `Bearer ${token}`;
-  const answer = await fetch(path, { method, signal, headers: sent, body: JSON.stringify(body) }).catch((error) => {
+  const answer = await fetch(path, {
+    method,
+    signal,
+    headers: sent,
+    body: JSON.stringify(body),
+  }).catch((error) => {
     throw signal?.aborted ? error : new Unreachable("the server does not answer");
   });
   if (answer.status === 401) {
     await askForToken();
     return request(method, path, body, { signal, headers });
   }
-  if (!answer.ok) throw new Refused(answer.status, explain(await answer.text()) || `the server answered ${answer.status}`);
+  if (!answer.ok)
+    throw new Refused(
+      answer.status,
+      explain(await answer.text()) || `the server answered ${answer.status}`,
+    );
   return answer;
 }
 
@@ -44,7 +60,16 @@ async function request(method, path, body, { signal, headers } = {}) {
 function explain(text) {
   try {
     const { detail, message } = JSON.parse(text);
-    return [detail ?? message ?? text].flat().map((one) => (one.msg ? `${one.loc.join(".")}: ${one.msg}` : typeof one === "string" ? one : JSON.stringify(one))).join("; ");
+    return [detail ?? message ?? text]
+      .flat()
+      .map((one) =>
+        one.msg
+          ? `${one.loc.join(".")}: ${one.msg}`
+          : typeof one === "string"
+            ? one
+            : JSON.stringify(one),
+      )
+      .join("; ");
   } catch {
     return text;
   }
@@ -79,7 +104,8 @@ export async function* stream(method, path, body, options) {
       const events = (rest + value).split(/\r?\n\r?\n/);
       rest = events.pop();
       for (const event of events) {
-        const name = readField(event, "event"), data = readField(event, "data");
+        const name = readField(event, "event"),
+          data = readField(event, "data");
         if (name) yield [name, data ? JSON.parse(data) : null];
       }
     }

@@ -5,35 +5,105 @@ import { h } from "/app/dom.js";
 import { Machine } from "/app/machine.js";
 
 const WHO = { human: "you approved", host: "set by hand", nobody: "by itself" };
-const TODO = { __proto__: null, completed: ["✓", "done"], in_progress: ["▸", "under way"], pending: ["○", "to do"] };
+const TODO = {
+  __proto__: null,
+  completed: ["✓", "done"],
+  in_progress: ["▸", "under way"],
+  pending: ["○", "to do"],
+};
 
 export class Details {
   constructor(root, { modes, chart, thread, onset }) {
     Object.assign(this, { modes, thread });
     this.machine = new Machine(modes, chart);
-    this.limit = h("select", { "aria-label": "Limit", onchange: () => onset({ limit: this.limit.value || null }) },
-      h("option", { value: "" }, "no limit"), [...modes.values()].map((mode) => h("option", { value: mode.slug }, `at most ${mode.name}`)));
-    this.parts = Object.fromEntries(["Todo", "Workspace", "Files", "History", "Notices"].map((name) => [name, h("div", {})]));
-    root.append(section("State", this.machine.node, h("label", { class: "field" }, "Limit ", this.limit)),
-      ...Object.entries(this.parts).map(([name, node]) => section(name, node)));
+    this.limit = h(
+      "select",
+      { "aria-label": "Limit", onchange: () => onset({ limit: this.limit.value || null }) },
+      h("option", { value: "" }, "no limit"),
+      [...modes.values()].map((mode) => h("option", { value: mode.slug }, `at most ${mode.name}`)),
+    );
+    this.parts = Object.fromEntries(
+      ["Todo", "Workspace", "Files", "History", "Notices"].map((name) => [name, h("div", {})]),
+    );
+    root.append(
+      section("State", this.machine.node, h("label", { class: "field" }, "Limit ", this.limit)),
+      ...Object.entries(this.parts).map(([name, node]) => section(name, node)),
+    );
   }
 
   draw(settings) {
     const { values } = this.thread;
-    this.machine.draw(settings.mode, this.thread.interrupt ? "reviewing" : this.thread.isRunning ? values.phase ?? "thinking" : "idle", values.mode_changes ?? [], values.facts);
+    this.machine.draw(
+      settings.mode,
+      this.thread.interrupt
+        ? "reviewing"
+        : this.thread.isRunning
+          ? (values.phase ?? "thinking")
+          : "idle",
+      values.mode_changes ?? [],
+      values.facts,
+    );
     this.limit.value = settings.limit ?? "";
-    this.put("Todo", values.todos ?? [], (todos) => h("ul", { class: "todos" }, todos.map((todo) => {
-      const [mark, word] = TODO[todo.status] ?? TODO.pending;
-      return h("li", { class: todo.status }, h("span", { "aria-hidden": "true" }, mark), h("span", { class: "unseen" }, `${word}: `), " ", h("bdi", {}, todo.content));
-    })));
-    this.put("Workspace", values.workspace ? [values.workspace] : [], (names) => h("bdi", {}, names[0]));
+    this.put("Todo", values.todos ?? [], (todos) =>
+      h(
+        "ul",
+        { class: "todos" },
+        todos.map((todo) => {
+          const [mark, word] = TODO[todo.status] ?? TODO.pending;
+          return h(
+            "li",
+            { class: todo.status },
+            h("span", { "aria-hidden": "true" }, mark),
+            h("span", { class: "unseen" }, `${word}: `),
+            " ",
+            h("bdi", {}, todo.content),
+          );
+        }),
+      ),
+    );
+    this.put("Workspace", values.workspace ? [values.workspace] : [], (names) =>
+      h("bdi", {}, names[0]),
+    );
     const changes = values.mode_changes ?? [];
-    const files = [...new Set([...changes.flatMap((change) => change.written ?? []), ...(values.written ?? [])])];
-    this.put("Files", files, (names) => h("div", { class: "files" }, names.map((name) => this.file(name))));
-    this.put("History", changes, (list) => h("ol", { class: "history" }, list.map((change) => h("li", {},
-      h("b", {}, this.name(change.source), " → ", this.name(change.target)), h("small", {}, ` ${WHO[change.decided_by] ?? change.decided_by}${change.how ? ` (${change.how})` : ""}, ${new Date(change.when).toLocaleTimeString()}`),
-      change.decided_by === "host" ? null : h("p", {}, change.reason)))));
-    this.put("Notices", values.notices ?? [], (list) => h("ul", {}, list.map((notice) => h("li", {}, notice))));
+    const files = [
+      ...new Set([...changes.flatMap((change) => change.written ?? []), ...(values.written ?? [])]),
+    ];
+    this.put("Files", files, (names) =>
+      h(
+        "div",
+        { class: "files" },
+        names.map((name) => this.file(name)),
+      ),
+    );
+    this.put("History", changes, (list) =>
+      h(
+        "ol",
+        { class: "history" },
+        list.map((change) =>
+          h(
+            "li",
+            {},
+            h("b", {}, this.name(change.source), " → ", this.name(change.target)),
+            h(
+              "small",
+              {},
+              ` ${WHO[change.decided_by] ?? change.decided_by}` +
+                (change.how ? ` (${change.how})` : "") +
+                ", " +
+                new Date(change.when).toLocaleTimeString(),
+            ),
+            change.decided_by === "host" ? null : h("p", {}, change.reason),
+          ),
+        ),
+      ),
+    );
+    this.put("Notices", values.notices ?? [], (list) =>
+      h(
+        "ul",
+        {},
+        list.map((notice) => h("li", {}, notice)),
+      ),
+    );
   }
 
   // The diff is asked for when it is opened: it is of the file as it is then.
@@ -52,7 +122,8 @@ export class Details {
   name = (slug) => h("bdi", {}, this.modes.get(slug)?.name ?? slug);
 
   put(name, list, make) {
-    const node = this.parts[name], text = JSON.stringify(list);
+    const node = this.parts[name],
+      text = JSON.stringify(list);
     node.parentNode.hidden = list.length === 0;
     if (node.dataset.text === text) return;
     node.dataset.text = text;

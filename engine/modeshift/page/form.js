@@ -6,17 +6,22 @@ import { button, h } from "/app/dom.js";
 let count = 0;
 
 export function argumentsForm(schema, args) {
-  const place = h("div", {}), tabs = [button("Form", () => choose(false)), button("Raw JSON", () => choose(true))];
+  const place = h("div", {}),
+    tabs = [button("Form", () => choose(false)), button("Raw JSON", () => choose(true))];
   let shown = { read: () => args };
-  const choose = (isRaw) => attempt(() => {
-    const now = shown.read();
-    shown = isRaw ? jsonField(now, 4) : objectField(schema, now, schema.$defs ?? {});
-    if (isRaw) shown.node.ariaLabel = "Arguments as JSON";
-    place.replaceChildren(shown.node);
-    tabs.forEach((tab, n) => tab.setAttribute("aria-pressed", String((n === 1) === isRaw)));
-  });
+  const choose = (isRaw) =>
+    attempt(() => {
+      const now = shown.read();
+      shown = isRaw ? jsonField(now, 4) : objectField(schema, now, schema.$defs ?? {});
+      if (isRaw) shown.node.ariaLabel = "Arguments as JSON";
+      place.replaceChildren(shown.node);
+      tabs.forEach((tab, n) => tab.setAttribute("aria-pressed", String((n === 1) === isRaw)));
+    });
   choose(false);
-  return { node: h("div", { class: "form" }, h("div", { class: "row" }, tabs), place), read: () => shown.read() };
+  return {
+    node: h("div", { class: "form" }, h("div", { class: "row" }, tabs), place),
+    read: () => shown.read(),
+  };
 }
 
 function resolve(schema, defs) {
@@ -40,7 +45,10 @@ const textArea = (rows, value) => h("textarea", { rows, spellcheck: "false", val
 
 function textField(schema, value) {
   const node = textArea(Math.min(14, String(value ?? "").split("\n").length), value ?? "");
-  return { node, read: () => (node.value === "" && value == null && schema.isOptional ? undefined : node.value) };
+  return {
+    node,
+    read: () => (node.value === "" && value == null && schema.isOptional ? undefined : node.value),
+  };
 }
 
 function jsonField(value, rows) {
@@ -50,7 +58,12 @@ function jsonField(value, rows) {
 
 function choiceField(schema, value) {
   const none = schema.isOptional ? h("option", { value: "" }, "(none)") : null;
-  const node = h("select", {}, none, schema.enum.map((option) => h("option", { selected: option === value }, option)));
+  const node = h(
+    "select",
+    {},
+    none,
+    schema.enum.map((option) => h("option", { selected: option === value }, option)),
+  );
   return { node, read: () => schema.enum[node.selectedIndex - (none ? 1 : 0)] };
 }
 
@@ -67,31 +80,62 @@ function numberField(value) {
 // With what is given beside the schema: nothing of a call is left out.
 function objectField(schema, values, defs) {
   const others = Object.keys(values).map((name) => [name, {}]);
-  const fields = Object.entries({ ...Object.fromEntries(others), ...schema.properties }).map(([name, property]) => {
-    const field = makeField(property, values[name], defs), id = `field-${++count}`;
-    const isOne = field.node.matches("input, textarea, select");
-    if (isOne) field.node.id = id;
-    const label = h(isOne ? "label" : "div", { class: "label", for: isOne ? id : null }, name);
-    const about = property.description ? h("p", { class: "faint" }, property.description) : null;
-    return { name, read: field.read, row: h("div", { class: "field" }, label, about, field.node) };
-  });
-  const read = () => Object.fromEntries(fields.map((field) => [field.name, field.read()]).filter(([, value]) => value !== undefined));
-  return { node: h("div", { class: "inner" }, fields.map((field) => field.row)), read };
+  const fields = Object.entries({ ...Object.fromEntries(others), ...schema.properties }).map(
+    ([name, property]) => {
+      const field = makeField(property, values[name], defs),
+        id = `field-${++count}`;
+      const isOne = field.node.matches("input, textarea, select");
+      if (isOne) field.node.id = id;
+      const label = h(isOne ? "label" : "div", { class: "label", for: isOne ? id : null }, name);
+      const about = property.description ? h("p", { class: "faint" }, property.description) : null;
+      return {
+        name,
+        read: field.read,
+        row: h("div", { class: "field" }, label, about, field.node),
+      };
+    },
+  );
+  const read = () =>
+    Object.fromEntries(
+      fields.map((field) => [field.name, field.read()]).filter(([, value]) => value !== undefined),
+    );
+  return {
+    node: h(
+      "div",
+      { class: "inner" },
+      fields.map((field) => field.row),
+    ),
+    read,
+  };
 }
 
 function listField(schema, values, defs) {
-  const items = new Set(), list = h("div", {});
+  const items = new Set(),
+    list = h("div", {});
   const add = (value) => {
     const field = makeField(schema.items, value, defs);
     const remove = () => {
       items.delete(field);
       row.remove();
     };
-    const row = h("div", { class: "item" }, field.node, button("Remove", remove, { class: "quiet" }));
+    const row = h(
+      "div",
+      { class: "item" },
+      field.node,
+      button("Remove", remove, { class: "quiet" }),
+    );
     items.add(field);
     list.append(row);
   };
   (values ?? []).forEach(add);
-  const node = h("div", {}, list, button("Add", () => add(undefined), { class: "quiet" }));
-  return { node, read: () => (items.size || values != null ? [...items].map((item) => item.read()) : undefined) };
+  const node = h(
+    "div",
+    {},
+    list,
+    button("Add", () => add(undefined), { class: "quiet" }),
+  );
+  return {
+    node,
+    read: () => (items.size || values != null ? [...items].map((item) => item.read()) : undefined),
+  };
 }

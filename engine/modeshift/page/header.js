@@ -7,17 +7,42 @@ export class Header {
   constructor(root, { modes, thread, onset }) {
     Object.assign(this, { modes, thread });
     this.title = h("h1", { class: "title" }, "");
-    this.mode = h("select", { id: "mode", "aria-label": "Mode", onchange: () => onset({ mode: this.mode.value }) }, [...modes.values()].map(modeOption));
-    this.badge = h("label", { class: "badge" }, h("span", { class: "dot", "aria-hidden": "true" }), this.mode);
-    this.approvals = h("select", { id: "approvals", "aria-label": "Approvals", onchange: () => onset({ approvals: this.approvals.value }) },
-      Object.entries(APPROVALS).map(([value, text]) => h("option", { value }, text)));
+    this.mode = h(
+      "select",
+      { id: "mode", "aria-label": "Mode", onchange: () => onset({ mode: this.mode.value }) },
+      [...modes.values()].map(modeOption),
+    );
+    this.badge = h(
+      "label",
+      { class: "badge" },
+      h("span", { class: "dot", "aria-hidden": "true" }),
+      this.mode,
+    );
+    this.approvals = h(
+      "select",
+      {
+        id: "approvals",
+        "aria-label": "Approvals",
+        onchange: () => onset({ approvals: this.approvals.value }),
+      },
+      Object.entries(APPROVALS).map(([value, text]) => h("option", { value }, text)),
+    );
     this.note = h("span", { class: "note", role: "status" });
     this.usage = h("span", { class: "usage" });
-    this.fill = h("meter", { min: 0, max: 1, high: 0.8, hidden: true, "aria-label": "Context window used" });
+    this.fill = h("meter", {
+      min: 0,
+      max: 1,
+      high: 0.8,
+      hidden: true,
+      "aria-label": "Context window used",
+    });
     root.append(
       panelButton("☰", "threads"),
-      this.title, h("div", { class: "row" }, this.badge, this.approvals, this.note), h("div", { class: "row" }, this.usage, this.fill),
-      panelButton("◨", "details"));
+      this.title,
+      h("div", { class: "row" }, this.badge, this.approvals, this.note),
+      h("div", { class: "row" }, this.usage, this.fill),
+      panelButton("◨", "details"),
+    );
   }
 
   draw(title, settings) {
@@ -25,22 +50,33 @@ export class Header {
     if (this.title.textContent !== title) this.title.replaceChildren(h("bdi", {}, title));
     document.title = `${this.thread.interrupt ? "● " : ""}${this.title.textContent} - Modeshift`;
     const mode = this.modes.get(settings.mode);
-    if (!mode && this.mode.value !== settings.mode) this.mode.append(modeOption({ slug: settings.mode, name: settings.mode }));
+    if (!mode && this.mode.value !== settings.mode)
+      this.mode.append(modeOption({ slug: settings.mode, name: settings.mode }));
     this.mode.value = settings.mode;
     this.approvals.value = settings.approvals;
     this.badge.dataset.risk = mode?.risk ?? "high";
     this.note.textContent = [
-      settings.is_pending && (this.thread.isRunning || this.thread.interrupt) ? "from the next step on" : "",
+      settings.is_pending && (this.thread.isRunning || this.thread.interrupt)
+        ? "from the next step on"
+        : "",
       settings.limit ? `at most ${this.modes.get(settings.limit)?.name ?? settings.limit}` : "",
       mode?.problem ?? "",
-    ].filter(Boolean).join(" · ");
-    const last = values.usage?.last, taken = Object.values(values.usage?.thread ?? {});
+    ]
+      .filter(Boolean)
+      .join(" · ");
+    const last = values.usage?.last,
+      taken = Object.values(values.usage?.thread ?? {});
     const total = taken.reduce((sum, tokens) => sum + tokens.input + tokens.output, 0);
-    this.usage.textContent = `${last?.model ?? mode?.model ?? ""}${total ? ` · ${total.toLocaleString("en")} tokens` : ""}`;
+    this.usage.textContent = [
+      last?.model ?? mode?.model ?? "",
+      total ? `${total.toLocaleString("en")} tokens` : "",
+    ].join(total ? " · " : "");
     this.fill.hidden = !(last?.used && last?.window);
     if (!this.fill.hidden) {
       this.fill.value = last.used / last.window;
-      this.fill.title = `${last.used.toLocaleString("en")} of ${last.window.toLocaleString("en")} tokens`;
+      this.fill.title =
+        [last.used, last.window].map((count) => count.toLocaleString("en")).join(" of ") +
+        " tokens";
     }
   }
 }
@@ -48,10 +84,17 @@ export class Header {
 // In a narrow window a panel lies over the rest, until something else is clicked.
 function panelButton(text, id) {
   const show = (isShown) => document.body.classList.toggle(`with-${id}`, isShown);
-  document.addEventListener("click", ({ target }) => target !== node && !get(id).contains(target) && show(false));
+  document.addEventListener(
+    "click",
+    ({ target }) => target !== node && !get(id).contains(target) && show(false),
+  );
   document.addEventListener("keydown", ({ key }) => key === "Escape" && show(false));
-  const node = button(text, () => show(), { class: "icon menu", "aria-label": id === "threads" ? "Threads" : "Details" });
+  const node = button(text, () => show(), {
+    class: "icon menu",
+    "aria-label": id === "threads" ? "Threads" : "Details",
+  });
   return node;
 }
 
-const modeOption = ({ slug, name, description }) => h("option", { value: slug, title: description }, name);
+const modeOption = ({ slug, name, description }) =>
+  h("option", { value: slug, title: description }, name);

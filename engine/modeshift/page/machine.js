@@ -1,52 +1,129 @@
-// The state machine as it is now: modes and the edges between them, what is open from here, the phase.
+// The state machine as it is now: modes, the edges between them, what is open from here, the phase.
 import { h, svg } from "/app/dom.js";
 
-const [WIDTH, HEIGHT, HALF, MOST] = [300, 200, 11, 12]; // HALF of a box's height; MOST modes that are drawn
+// HALF of a box's height; MOST modes that are drawn.
+const [WIDTH, HEIGHT, HALF, MOST] = [300, 200, 11, 12];
 
 export class Machine {
   constructor(modes, { ways, limited }) {
     const asked = ways.filter((way) => way.way === "ask_for");
     Object.assign(this, { modes, asked, limited: new Set(limited) });
-    const slugs = [...modes.keys()], at = layOut(slugs, modes);
+    const slugs = [...modes.keys()],
+      at = layOut(slugs, modes);
     this.boxes = new Map(slugs.map((slug) => [slug, drawMode(modes.get(slug), at.get(slug))]));
-    this.edges = asked.filter((way) => at.has(way.source) && at.has(way.target)).map((way) => {
-      const title = svg("title", {}, `${way.source} to ${way.target}: ${way.when || (way.is_free ? "nobody is asked" : "a person says yes")}`);
-      const path = svg("path", { d: drawPath(at.get(way.source), at.get(way.target)), "marker-end": "url(#arrow)", class: way.when ? "guarded" : "" }, title);
-      return { ...way, path, title };
-    });
+    this.edges = asked
+      .filter((way) => at.has(way.source) && at.has(way.target))
+      .map((way) => {
+        const title = svg(
+          "title",
+          {},
+          `${way.source} to ${way.target}: ` +
+            (way.when || (way.is_free ? "nobody is asked" : "a person says yes")),
+        );
+        const path = svg(
+          "path",
+          {
+            d: drawPath(at.get(way.source), at.get(way.target)),
+            "marker-end": "url(#arrow)",
+            class: way.when ? "guarded" : "",
+          },
+          title,
+        );
+        return { ...way, path, title };
+      });
     this.open = h("ul", { class: "ways", "aria-label": "Open from here" });
     this.now = h("p", { class: "phase lit" });
-    const arrow = svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 5, markerHeight: 5, orient: "auto" }, svg("path", { d: "M0 0 8 4 0 8z" }));
-    const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": "Modes, and the edges between them" },
-      svg("defs", {}, arrow), this.edges.map((edge) => edge.path), [...this.boxes.values()]);
-    this.node = h("div", { class: "machine" }, slugs.length > MOST ? null : picture, this.open, h("p", {}, "Phase: ", this.now));
+    const arrow = svg(
+      "marker",
+      {
+        id: "arrow",
+        viewBox: "0 0 8 8",
+        refX: 7,
+        refY: 4,
+        markerWidth: 5,
+        markerHeight: 5,
+        orient: "auto",
+      },
+      svg("path", { d: "M0 0 8 4 0 8z" }),
+    );
+    const picture = svg(
+      "svg",
+      {
+        viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+        role: "img",
+        "aria-label": "Modes, and the edges between them",
+      },
+      svg("defs", {}, arrow),
+      this.edges.map((edge) => edge.path),
+      [...this.boxes.values()],
+    );
+    this.node = h(
+      "div",
+      { class: "machine" },
+      slugs.length > MOST ? null : picture,
+      this.open,
+      h("p", {}, "Phase: ", this.now),
+    );
   }
 
   draw(mode, phase, changes, facts = {}) {
     const visited = new Set(changes.flatMap((change) => [change.source, change.target]));
     for (const [slug, box] of this.boxes) {
-      box.setAttribute("class", `mode ${slug === mode ? "lit" : ""} ${visited.has(slug) ? "visited" : ""} ${this.modes.get(slug).by_hand ? "alone" : ""}`);
+      box.setAttribute(
+        "class",
+        [
+          "mode",
+          slug === mode && "lit",
+          visited.has(slug) && "visited",
+          this.modes.get(slug).by_hand && "alone",
+        ]
+          .filter(Boolean)
+          .join(" "),
+      );
       box.toggleAttribute("aria-current", slug === mode);
     }
     for (const { source, path, title, tree, when, ...way } of this.edges) {
       const isShut = source === mode && Boolean(tree) && this.holds(tree, facts) !== true;
       path.classList.toggle("lit", source === mode && !isShut);
       path.classList.toggle("shut", isShut);
-      if (tree) title.textContent = `${source} to ${way.target}: ${isShut ? "shut until" : "once"} ${when}${source === mode ? this.known(way.facts, facts) : ""}`;
+      if (tree)
+        title.textContent =
+          `${source} to ${way.target}: ${isShut ? "shut until" : "once"} ${when}` +
+          (source === mode ? this.known(way.facts, facts) : "");
     }
     this.now.textContent = phase;
     const ways = this.asked.filter((way) => way.source === mode);
-    const rest = this.limited.has(mode) ? [] : [h("li", {}, ways.length ? "any other mode: a person says yes" : "any mode: a person says yes")];
-    const alone = [...this.modes.values()].filter((one) => one.by_hand && one.slug !== mode).map((one) => h("li", {}, h("bdi", {}, one.name), ": only you can choose it"));
+    const rest = this.limited.has(mode)
+      ? []
+      : [
+          h(
+            "li",
+            {},
+            ways.length ? "any other mode: a person says yes" : "any mode: a person says yes",
+          ),
+        ];
+    const alone = [...this.modes.values()]
+      .filter((one) => one.by_hand && one.slug !== mode)
+      .map((one) => h("li", {}, h("bdi", {}, one.name), ": only you can choose it"));
     this.open.replaceChildren(...ways.map((way) => this.way(way, facts)), ...rest, ...alone);
-    if (!this.open.children.length) this.open.append(h("li", {}, "nowhere; you can still choose a mode"));
+    if (!this.open.children.length)
+      this.open.append(h("li", {}, "nowhere; you can still choose a mode"));
   }
 
-  // The facts of a condition, each with whether it is so; what is computed from files is not known here.
+  // The facts of a condition, each with whether it is so; of what files say nothing is known here.
   way({ target, when, tree, facts: names, is_free }, facts) {
     const until = this.holds(tree, facts) === true ? "open, as " : "shut until ";
-    return h("li", {}, h("bdi", {}, this.modes.get(target)?.name ?? target), ": ",
-      when ? h("span", {}, until, h("code", {}, when), this.known(names, facts)) : is_free ? "nobody is asked" : "a person says yes");
+    return h(
+      "li",
+      {},
+      h("bdi", {}, this.modes.get(target)?.name ?? target),
+      ": ",
+      when
+        ? h("span", {}, until, h("code", {}, when), this.known(names, facts))
+        : is_free
+          ? "nobody is asked"
+          : "a person says yes",
+    );
   }
 
   fact(name, facts) {
@@ -56,13 +133,16 @@ export class Machine {
 
   known(names, facts) {
     const mark = (so) => (so === null ? "?" : so ? "✓" : "✗");
-    return names.length ? ` (${names.map((name) => `${name} ${mark(this.fact(name, facts))}`).join(", ")})` : "";
+    return names.length
+      ? ` (${names.map((name) => `${name} ${mark(this.fact(name, facts))}`).join(", ")})`
+      : "";
   }
 
   // As the engine holds a condition: null where a fact that decides is not known here.
   holds(tree, facts) {
     if (typeof tree === "string") return this.fact(tree, facts);
-    const [operator, ...parts] = tree ?? ["and"], values = parts.map((part) => this.holds(part, facts));
+    const [operator, ...parts] = tree ?? ["and"],
+      values = parts.map((part) => this.holds(part, facts));
     if (operator === "not") return values[0] === null ? null : !values[0];
     const decides = operator === "or";
     return values.includes(decides) ? decides : values.includes(null) ? null : !decides;
@@ -70,22 +150,44 @@ export class Machine {
 }
 
 function layOut(slugs, modes) {
-  return new Map(slugs.map((slug, n) => {
-    const angle = (n / slugs.length) * 2 * Math.PI - Math.PI / 2, { name } = modes.get(slug);
-    const width = Math.min(name.length, 16) * 3.1 + 9;
-    return [slug, { x: WIDTH / 2 + (WIDTH / 2 - width - 2) * Math.cos(angle), y: (HEIGHT / 2) * (1 + 0.84 * Math.sin(angle)), width }];
-  }));
+  return new Map(
+    slugs.map((slug, n) => {
+      const angle = (n / slugs.length) * 2 * Math.PI - Math.PI / 2,
+        { name } = modes.get(slug);
+      const width = Math.min(name.length, 16) * 3.1 + 9;
+      return [
+        slug,
+        {
+          x: WIDTH / 2 + (WIDTH / 2 - width - 2) * Math.cos(angle),
+          y: (HEIGHT / 2) * (1 + 0.84 * Math.sin(angle)),
+          width,
+        },
+      ];
+    }),
+  );
 }
 
 function drawMode({ name, by_hand: isAlone }, { x, y, width }) {
-  return svg("g", { class: "mode" }, svg("title", {}, isAlone ? `${name}: only you can choose it` : name), svg("rect", { x: x - width, y: y - HALF, width: 2 * width, height: 2 * HALF, rx: HALF }),
-    svg("text", { x, y: y + 3.5, "text-anchor": "middle" }, name.length > 16 ? `${name.slice(0, 15)}…` : name));
+  return svg(
+    "g",
+    { class: "mode" },
+    svg("title", {}, isAlone ? `${name}: only you can choose it` : name),
+    svg("rect", { x: x - width, y: y - HALF, width: 2 * width, height: 2 * HALF, rx: HALF }),
+    svg(
+      "text",
+      { x, y: y + 3.5, "text-anchor": "middle" },
+      name.length > 16 ? `${name.slice(0, 15)}…` : name,
+    ),
+  );
 }
 
 // From border to border, a little to the right of the one that leads back.
 function drawPath(from, to) {
-  const long = Math.hypot(to.x - from.x, to.y - from.y) || 1, dx = (to.x - from.x) / long, dy = (to.y - from.y) / long;
-  const cut = ({ width }) => Math.min(width / Math.abs(dx || 1e-9), HALF / Math.abs(dy || 1e-9)) + 2;
+  const long = Math.hypot(to.x - from.x, to.y - from.y) || 1,
+    dx = (to.x - from.x) / long,
+    dy = (to.y - from.y) / long;
+  const cut = ({ width }) =>
+    Math.min(width / Math.abs(dx || 1e-9), HALF / Math.abs(dy || 1e-9)) + 2;
   const at = (box, along) => `${box.x + dx * along - dy * 3} ${box.y + dy * along + dx * 3}`;
   return `M${at(from, cut(from))}L${at(to, -cut(to))}`;
 }

@@ -8,13 +8,23 @@ import { Question } from "/app/question.js";
 import { Thread, markOf } from "/app/thread.js";
 import { Threads } from "/app/threads.js";
 
-const PHASES = { thinking: "Thinking", reviewing: "Thinking", acting: "Runs tools", switching: "Switches the mode", compacting: "Summarizes", returning: "Ends the sub-task" };
+const PHASES = {
+  thinking: "Thinking",
+  reviewing: "Thinking",
+  acting: "Runs tools",
+  switching: "Switches the mode",
+  compacting: "Summarizes",
+  returning: "Ends the sub-task",
+};
 const [listed, chart] = await Promise.all([call("GET", "/modes"), call("GET", "/modeshift/chart")]);
 const modes = new Map(listed.map((one) => [one.slug, one]));
 const first = listed.find((one) => one.is_default) ?? listed[0];
 const thread = new Thread({ mode: first?.slug, approvals: chart.approvals, limit: null });
 
-const threads = new Threads(get("threads"), { onopen: (id) => (location.hash = id ?? ""), onchange: healThread });
+const threads = new Threads(get("threads"), {
+  onopen: (id) => (location.hash = id ?? ""),
+  onchange: healThread,
+});
 const header = new Header(get("header"), { modes, thread, onset: set });
 const messages = new Messages(get("messages"), modes);
 const question = new Question(get("question"), modes, thread);
@@ -23,11 +33,20 @@ const main = get("main");
 
 const say = h("textarea", { id: "say", rows: 1, "aria-label": "Message", placeholder: "Message" });
 const send = h("button", { type: "submit", class: "main" }, "Send");
-const stop = button("Stop", () => attempt(() => thread.cancel()), { class: "danger", hidden: true });
+const stop = button("Stop", () => attempt(() => thread.cancel()), {
+  class: "danger",
+  hidden: true,
+});
 const status = h("span", { class: "status" });
-const end = button("Stop the sub-task", () => thread.start({ input: { end_subtask: true } }), { class: "quiet", hidden: true });
+const end = button("Stop the sub-task", () => thread.start({ input: { end_subtask: true } }), {
+  class: "quiet",
+  hidden: true,
+});
 const latest = button("↓ Latest", () => scrollDown(true), { class: "quiet", hidden: true });
-get("composer").append(h("div", { class: "row statusline" }, status, end, latest), h("div", { class: "row box" }, say, send, stop));
+get("composer").append(
+  h("div", { class: "row statusline" }, status, end, latest),
+  h("div", { class: "row box" }, say, send, stop),
+);
 
 let setting = null; // a message waits for it: it is for the mode that was chosen before
 
@@ -38,7 +57,8 @@ function set(given) {
 async function apply(given) {
   const wasWaiting = thread.interrupt !== null;
   const answer = await attempt(() => thread.set(given));
-  if (answer?.begun.length) toast(`Holds from the next step on; ${answer.begun.join(", ")} had begun and goes on.`);
+  if (answer?.begun.length)
+    toast(`Holds from the next step on; ${answer.begun.join(", ")} had begun and goes on.`);
   else if (answer && wasWaiting && !answer.is_pending) toast("The question was taken back.");
   draw(); // what was refused is not what it is set to
 }
@@ -51,7 +71,9 @@ get("composer").addEventListener("submit", async (event) => {
   say.value = "";
   if (!thread.id) {
     const title = text.split("\n")[0].slice(0, 80);
-    const created = await attempt(() => call("POST", "/modeshift/threads", { ...thread.chosen, metadata: { title } }));
+    const created = await attempt(() =>
+      call("POST", "/modeshift/threads", { ...thread.chosen, metadata: { title } }),
+    );
     if (!created) return void (say.value = text);
     thread.open(created.thread_id);
     history.pushState(null, "", `#${created.thread_id}`);
@@ -70,8 +92,12 @@ function findLatest() {
   return question.shown ? Math.min(end, question.root.offsetTop - 8) : end;
 }
 
-let above = 0; // how far the view is above it; negative on the way to the buttons, where nothing moves under the mouse
-main.addEventListener("scroll", () => { latest.hidden = (above = findLatest() - main.scrollTop) < 80; });
+// How far the view is above it; negative on the way to the buttons, where nothing moves under the
+// mouse.
+let above = 0;
+main.addEventListener("scroll", () => {
+  latest.hidden = (above = findLatest() - main.scrollTop) < 80;
+});
 
 function scrollDown(force) {
   if (force) above = 0;
@@ -95,29 +121,60 @@ function draw() {
   if (thread.unsent && !say.value) [say.value, thread.unsent] = [thread.unsent, null];
   end.hidden = thread.isRunning || !thread.values.subtask;
   say.placeholder = waits ? "Decide, or say something else instead" : "Message";
-  status.textContent = thread.isRunning ? `${PHASES[thread.values.phase] ?? "Starts"}...` : waits ? "Waits for you" : "";
-  const shown = h("div", {}, trouble()); // drawn anew, it would have gone between a mouse's down and up
-  if (shown.textContent !== get("trouble").textContent) get("trouble").replaceChildren(...shown.childNodes);
+  status.textContent = thread.isRunning
+    ? `${PHASES[thread.values.phase] ?? "Starts"}...`
+    : waits
+      ? "Waits for you"
+      : "";
+  // Drawn anew, it would have gone between a mouse's down and up.
+  const shown = h("div", {}, trouble());
+  if (shown.textContent !== get("trouble").textContent)
+    get("trouble").replaceChildren(...shown.childNodes);
   document.body.classList.toggle("empty", !thread.id);
-  if (before.isRunning && !thread.isRunning && !waits && !thread.problem) announce("The agent has answered.");
-  if (before.mode && before.id === thread.id && before.mode !== now.mode) announce(`Now in ${modes.get(now.mode)?.name ?? now.mode} mode.`);
+  if (before.isRunning && !thread.isRunning && !waits && !thread.problem)
+    announce("The agent has answered.");
+  if (before.mode && before.id === thread.id && before.mode !== now.mode)
+    announce(`Now in ${modes.get(now.mode)?.name ?? now.mode} mode.`);
   if (before.isRunning !== thread.isRunning) threads.refresh();
   if (!question.shown || question.shown !== before.question) scrollDown(false);
   before = { id: thread.id, isRunning: thread.isRunning, mode: now.mode, question: question.shown };
 }
 
 function trouble() {
-  if (thread.isLost) return [h("p", {}, "The server does not answer. Reconnecting; nothing is lost: threads and questions are kept on disk.")];
+  if (thread.isLost)
+    return [
+      h(
+        "p",
+        {},
+        "The server does not answer. Reconnecting; nothing is lost: " +
+          "threads and questions are kept on disk.",
+      ),
+    ];
   const isCut = thread.isCut && !thread.isRunning;
   if (!thread.problem && !isCut) return [];
-  const close = button("Close", () => { thread.problem = null; thread.isCut = false; draw(); });
-  return [h("p", {}, thread.problem ?? "The last run has not come to its end."), isCut && button("Go on", () => thread.start({ input: null })), close];
+  const close = button("Close", () => {
+    thread.problem = null;
+    thread.isCut = false;
+    draw();
+  });
+  return [
+    h("p", {}, thread.problem ?? "The last run has not come to its end."),
+    isCut && button("Go on", () => thread.start({ input: null })),
+    close,
+  ];
 }
 
 // What somebody else did before this page was listening.
 function healThread(found) {
   const listed = found.find((one) => one.thread_id === thread.id);
-  if (listed && thread.isLoaded && !thread.isRunning && !thread.isLost && markOf(listed) !== thread.mark) thread.follow();
+  if (
+    listed &&
+    thread.isLoaded &&
+    !thread.isRunning &&
+    !thread.isLost &&
+    markOf(listed) !== thread.mark
+  )
+    thread.follow();
   header.draw(threads.titleOf(thread.id), thread.settings);
 }
 

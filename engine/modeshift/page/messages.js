@@ -8,7 +8,12 @@ import { resultOf, titleOf } from "/app/words.js";
 const FOLDED = 1500; // characters of a result that are shown at first
 const AT_ONCE = 100_000;
 const MARKS = { done: "✓", failed: "!", rejected: "✕", running: "…" };
-const SAID = { done: "done", failed: "did not work", rejected: "rejected by you", running: "not done yet" };
+const SAID = {
+  done: "done",
+  failed: "did not work",
+  rejected: "rejected by you",
+  running: "not done yet",
+};
 
 export class Messages {
   constructor(root, modes) {
@@ -37,15 +42,19 @@ export class Messages {
       else this.root.insertBefore(known.node, place);
     }
     for (const [id, text] of thread.output) {
-      this.root.querySelector(`[data-call="${CSS.escape(id)}"] .live`)?.replaceChildren(readable(text));
+      this.root
+        .querySelector(`[data-call="${CSS.escape(id)}"] .live`)
+        ?.replaceChildren(readable(text));
     }
   }
 
   // Those that wait for a sub-task first, each with what it waits for below it.
   *list({ values, live, output, interrupt }) {
-    const parents = values.parents ?? [], messages = [...(values.messages ?? []), ...live.values()];
+    const parents = values.parents ?? [],
+      messages = [...(values.messages ?? []), ...live.values()];
     const ended = new Map((values.subtasks ?? []).map((subtask) => [subtask.id, subtask]));
-    const asked = new Set(interrupt?.value.action_requests.map((request) => request.id)); // they have their cards
+    // They have their cards.
+    const asked = new Set(interrupt?.value.action_requests.map((request) => request.id));
     for (const [depth, conversation] of [...parents, { messages }].entries()) {
       yield* this.conversation(conversation.messages, { depth, ended, output, asked });
     }
@@ -53,47 +62,109 @@ export class Messages {
 
   // Of each message and call its key, what it depends on, and how to make its node.
   *conversation(messages, { depth = 1, ended = new Map(), output = new Map(), asked = new Set() }) {
-    const results = new Map(messages.filter((message) => message.type === "tool").map((message) => [message.tool_call_id, message]));
+    const results = new Map(
+      messages
+        .filter((message) => message.type === "tool")
+        .map((message) => [message.tool_call_id, message]),
+    );
     for (const [n, message] of messages.entries()) {
-      const { id, type, isLive = false } = message, text = textOf(message);
+      const { id, type, isLive = false } = message,
+        text = textOf(message);
       if (type === "human") {
         const who = depth && n === 0 ? "Task" : "You";
-        yield [id, { depends: [text], make: () => messageView("human", who, depth, h("div", { class: "plain" }, text, imagesOf(message).map(imageView))) }];
+        yield [
+          id,
+          {
+            depends: [text],
+            make: () =>
+              messageView(
+                "human",
+                who,
+                depth,
+                h("div", { class: "plain" }, text, imagesOf(message).map(imageView)),
+              ),
+          },
+        ];
       }
       if (type !== "ai") continue;
       if (text.trim()) {
-        const make = () => messageView("ai", "Agent", depth, isLive ? h("div", { class: "markdown plain" }, text) : markdown(text));
+        const make = () =>
+          messageView(
+            "ai",
+            "Agent",
+            depth,
+            isLive ? h("div", { class: "markdown plain" }, text) : markdown(text),
+          );
         yield [id, { depends: [text, isLive], make }];
       }
-      const calls = isLive ? Object.values(message.calls).map((call) => ({ ...call, args: {} })) : message.tool_calls ?? [];
+      const calls = isLive
+        ? Object.values(message.calls).map((call) => ({ ...call, args: {} }))
+        : (message.tool_calls ?? []);
       for (const [m, call] of calls.entries()) {
         if (asked.has(call.id)) continue;
-        const result = results.get(call.id), subtask = ended.get(call.id), printed = output.get(call.id);
+        const result = results.get(call.id),
+          subtask = ended.get(call.id),
+          printed = output.get(call.id);
         const make = () => this.card(call, depth, result, subtask, printed);
-        yield [`call ${id} ${m}`, { depends: [isLive, call.name, result, Boolean(subtask), Boolean(printed && !result)], make }];
+        yield [
+          `call ${id} ${m}`,
+          {
+            depends: [isLive, call.name, result, Boolean(subtask), Boolean(printed && !result)],
+            make,
+          },
+        ];
       }
     }
   }
 
   card(call, depth, message, subtask, output) {
-    const result = message ? resultOf(message) : { kind: "running" }, images = imagesOf(message ?? {});
+    const result = message ? resultOf(message) : { kind: "running" },
+      images = imagesOf(message ?? {});
     const body = h("div", { class: "body" });
-    const card = h("details", { class: `call ${result.kind} depth${Math.min(depth, 3)}`, "data-call": call.id, open: Boolean(output) && !message },
-      h("summary", {}, h("span", { class: "mark", "aria-hidden": "true" }, MARKS[result.kind]),
-        h("span", { class: "unseen" }, `${SAID[result.kind]}: `), h("bdi", {}, titleOf(call, this.modes)),
+    const card = h(
+      "details",
+      {
+        class: `call ${result.kind} depth${Math.min(depth, 3)}`,
+        "data-call": call.id,
+        open: Boolean(output) && !message,
+      },
+      h(
+        "summary",
+        {},
+        h("span", { class: "mark", "aria-hidden": "true" }, MARKS[result.kind]),
+        h("span", { class: "unseen" }, `${SAID[result.kind]}: `),
+        h("bdi", {}, titleOf(call, this.modes)),
         result.changed ? h("span", { class: "tag" }, "changed by you") : null,
-        images.length ? h("span", { class: "tag" }, images.length > 1 ? `${images.length} images` : "1 image") : null,
-        ["failed", "rejected"].includes(result.kind) ? h("span", { class: "why" }, result.text.slice(0, 200)) : null),
-      body);
+        images.length
+          ? h("span", { class: "tag" }, images.length > 1 ? `${images.length} images` : "1 image")
+          : null,
+        ["failed", "rejected"].includes(result.kind)
+          ? h("span", { class: "why" }, result.text.slice(0, 200))
+          : null,
+      ),
+      body,
+    );
     const fill = () => {
       if (!card.open || body.firstChild) return;
-      const args = result.changed ?? call.args, change = result.kind === "done" ? findChange(args, message.artifact) : null;
+      const args = result.changed ?? call.args,
+        change = result.kind === "done" ? findChange(args, message.artifact) : null;
       body.append(change ? changeView(change) : argumentsView(args));
-      if (result.changed) body.append(h("p", { class: "faint" }, "You changed the arguments; the agent had written:"), argumentsView(call.args));
+      if (result.changed)
+        body.append(
+          h("p", { class: "faint" }, "You changed the arguments; the agent had written:"),
+          argumentsView(call.args),
+        );
       if (result.text) body.append(longText(result.text));
       body.append(...images.map(imageView));
       if (!message) body.append(h("pre", { class: "live" }, output ?? ""));
-      if (subtask) body.append(h("div", { class: "subtask" }, [...this.conversation(subtask.messages, {})].map(([, view]) => view.make())));
+      if (subtask)
+        body.append(
+          h(
+            "div",
+            { class: "subtask" },
+            [...this.conversation(subtask.messages, {})].map(([, view]) => view.make()),
+          ),
+        );
     };
     card.addEventListener("toggle", fill);
     fill();
@@ -101,28 +172,55 @@ export class Messages {
   }
 }
 
-const imageView = (src) => (src ? h("img", { src, alt: "An image" }) : h("p", { class: "faint" }, "An image that is not shown here"));
+const imageView = (src) =>
+  src
+    ? h("img", { src, alt: "An image" })
+    : h("p", { class: "faint" }, "An image that is not shown here");
 
 function messageView(kind, who, depth, content) {
-  return h("article", { class: `${kind} depth${Math.min(depth, 3)}`, "aria-label": who }, h("div", { class: "who" }, who), content);
+  return h(
+    "article",
+    { class: `${kind} depth${Math.min(depth, 3)}`, "aria-label": who },
+    h("div", { class: "who" }, who),
+    content,
+  );
 }
 
 // All arguments but those that are shown in a better way.
 export function argumentsView(args, ...shown) {
   const rest = Object.entries(args).filter(([name]) => !shown.includes(name));
-  const show = (value) => longText(typeof value === "string" ? value : JSON.stringify(value, null, 1));
-  return h("dl", { class: "arguments" }, rest.map(([name, value]) => [h("dt", {}, name), h("dd", {}, show(value))]));
+  const show = (value) =>
+    longText(typeof value === "string" ? value : JSON.stringify(value, null, 1));
+  return h(
+    "dl",
+    { class: "arguments" },
+    rest.map(([name, value]) => [h("dt", {}, name), h("dd", {}, show(value))]),
+  );
 }
 
 // What a call has done to a file, as far as its arguments and its result say.
 function findChange({ path, content, edits }, artifact) {
   const isWritten = typeof content === "string" && "replaced" in (artifact ?? {});
-  const isEdited = Array.isArray(edits) && edits.every((edit) => typeof edit.old === "string" && typeof edit.new === "string");
+  const isEdited =
+    Array.isArray(edits) &&
+    edits.every((edit) => typeof edit.old === "string" && typeof edit.new === "string");
   if (!isWritten && !isEdited) return null;
-  const before = isWritten ? artifact.replaced : undefined, after = isWritten ? content : undefined;
-  const split = (sign, text) => (text ?? null) === null ? [] : text.replace(/\n$/, "").split("\n").map((line) => [sign, line]);
+  const before = isWritten ? artifact.replaced : undefined,
+    after = isWritten ? content : undefined;
+  const split = (sign, text) =>
+    (text ?? null) === null
+      ? []
+      : text
+          .replace(/\n$/, "")
+          .split("\n")
+          .map((line) => [sign, line]);
   const pairs = isWritten ? [[before, after]] : edits.map((edit) => [edit.old, edit.new]);
-  return { path, before, after, lines: pairs.flatMap(([old, now]) => [...split("-", old), ...split("+", now)]) };
+  return {
+    path,
+    before,
+    after,
+    lines: pairs.flatMap(([old, now]) => [...split("-", old), ...split("+", now)]),
+  };
 }
 
 // Text that may be long: its beginning, and the rest a piece at a time.
@@ -131,11 +229,25 @@ export function longText(text, size = FOLDED) {
   if (text.length <= size) return pre;
   let shown = size;
   const label = () => `Show more (${(text.length - shown).toLocaleString("en")} characters left)`;
-  const more = button(label(), () => {
-    pre.append(...h("i", {}, text.slice(shown, shown + AT_ONCE)).childNodes);
-    shown += AT_ONCE;
-    if (shown < text.length) more.textContent = label();
-    else more.remove();
-  }, { class: "quiet" });
-  return h("div", {}, pre, h("div", { class: "row" }, more, copyButton(() => text)));
+  const more = button(
+    label(),
+    () => {
+      pre.append(...h("i", {}, text.slice(shown, shown + AT_ONCE)).childNodes);
+      shown += AT_ONCE;
+      if (shown < text.length) more.textContent = label();
+      else more.remove();
+    },
+    { class: "quiet" },
+  );
+  return h(
+    "div",
+    {},
+    pre,
+    h(
+      "div",
+      { class: "row" },
+      more,
+      copyButton(() => text),
+    ),
+  );
 }

@@ -1,4 +1,4 @@
-// The cards of what waits for a person: a switch, a call, a question. The safe choice has the focus.
+// The cards of what waits for a person: a switch, a call, a question. The safe choice has focus.
 import { announce, button, get, h, onEnter, toast } from "/app/dom.js";
 import { changeView } from "/app/diff.js";
 import { argumentsForm } from "/app/form.js";
@@ -22,52 +22,126 @@ export class Question {
     const decide = (decisions) => this.decide(id, decisions);
     const all = actions.length > 1 ? new Several(actions, configs, decide) : null;
     const cards = actions.map((action, n) => {
-      const take = (decision, said) => (all ? all.take(n, decision, said) : decision && decide([decision]));
+      const take = (decision, said) =>
+        all ? all.take(n, decision, said) : decision && decide([decision]);
       const draft = draftOf(`modeshift-edit-${this.thread.id}-${n}`, id);
       return this.card(action, configs[n].allowed_decisions, previews[n] ?? null, take, draft);
     });
     this.root.append(...cards, ...(all?.show(cards) ?? []));
     announce(`Waits for you: ${actions.map((one) => titleOf(one, this.modes)).join("; ")}`);
-    const isTyping = get("say").value !== "" || document.activeElement?.matches("input, select, textarea:not(#say)");
+    const isTyping =
+      get("say").value !== "" ||
+      document.activeElement?.matches("input, select, textarea:not(#say)");
     if (!isTyping) this.root.querySelector(".safe")?.focus({ preventScroll: true });
   }
 
   decide(question, decisions) {
-    if (this.thread.interrupt?.value.question !== question) return toast("This has been answered already.");
+    if (this.thread.interrupt?.value.question !== question)
+      return toast("This has been answered already.");
     this.thread.decide(decisions);
     get("say").focus({ preventScroll: true });
   }
 
   card(action, allowed, preview, take, draft) {
-    const isSwitch = Boolean(preview?.switch), isQuestion = !isSwitch && (Boolean(preview?.suggestions) || allowed.includes("respond"));
-    const heading = isQuestion ? "A question" : preview?.command === undefined ? titleOf(action, this.modes, preview?.switch?.source) : "Run a command";
-    const says = isSwitch && !preview.switch.is_subtask ? action.args.reason : isQuestion ? action.args.question : action.description;
-    return h("section", { class: `card ${isQuestion ? "question" : ""}`, "aria-label": heading },
-      h("h2", {}, h("bdi", {}, heading)), h("p", { class: "says" }, says),
-      isSwitch ? this.switchParts(action, preview.switch, take) : isQuestion ? answerParts(preview, take) : callParts(action, preview, take, draft),
-      h("p", { class: "chosen", role: "status" }));
+    const isSwitch = Boolean(preview?.switch),
+      isQuestion = !isSwitch && (Boolean(preview?.suggestions) || allowed.includes("respond"));
+    const heading = isQuestion
+      ? "A question"
+      : preview?.command === undefined
+        ? titleOf(action, this.modes, preview?.switch?.source)
+        : "Run a command";
+    const says =
+      isSwitch && !preview.switch.is_subtask
+        ? action.args.reason
+        : isQuestion
+          ? action.args.question
+          : action.description;
+    return h(
+      "section",
+      { class: `card ${isQuestion ? "question" : ""}`, "aria-label": heading },
+      h("h2", {}, h("bdi", {}, heading)),
+      h("p", { class: "says" }, says),
+      isSwitch
+        ? this.switchParts(action, preview.switch, take)
+        : isQuestion
+          ? answerParts(preview, take)
+          : callParts(action, preview, take, draft),
+      h("p", { class: "chosen", role: "status" }),
+    );
   }
 
-  switchParts(action, { source, target, gained, risks, lost, plans, changes, condition, is_subtask: isTask }, take) {
+  switchParts(
+    action,
+    { source, target, gained, risks, lost, plans, changes, condition, is_subtask: isTask },
+    take,
+  ) {
     const name = (slug) => this.modes.get(slug)?.name ?? slug;
     const more = [...changes, condition].filter(Boolean).join(" ");
-    const list = (title, names, kind) => h("div", {}, h("h3", {}, title),
-      names.length ? h("ul", { class: "row" }, names.map((one) => h("li", kind ? { class: kind } : { "data-risk": risks[one] }, h("code", {}, one)))) : h("p", { class: "faint" }, "none"));
-    const others = [...this.modes.keys()].filter((slug) => slug !== target && (isTask || slug !== source));
-    const other = h("select", { "aria-label": "Another mode" }, others.map((slug) => h("option", { value: slug }, name(slug))));
+    const list = (title, names, kind) =>
+      h(
+        "div",
+        {},
+        h("h3", {}, title),
+        names.length
+          ? h(
+              "ul",
+              { class: "row" },
+              names.map((one) =>
+                h("li", kind ? { class: kind } : { "data-risk": risks[one] }, h("code", {}, one)),
+              ),
+            )
+          : h("p", { class: "faint" }, "none"),
+      );
+    const others = [...this.modes.keys()].filter(
+      (slug) => slug !== target && (isTask || slug !== source),
+    );
+    const other = h(
+      "select",
+      { "aria-label": "Another mode" },
+      others.map((slug) => h("option", { value: slug }, name(slug))),
+    );
     const choose = () => {
       const args = { ...action.args, mode_slug: other.value };
-      take({ type: "edit", edited_action: { name: action.name, args } }, `${name(other.value)} instead`);
+      take(
+        { type: "edit", edited_action: { name: action.name, args } },
+        `${name(other.value)} instead`,
+      );
     };
     return [
-      h("div", { class: "columns" }, list("Tools gained", gained), list("Tools lost", lost, "minus")),
+      h(
+        "div",
+        { class: "columns" },
+        list("Tools gained", gained),
+        list("Tools lost", lost, "minus"),
+      ),
       more ? h("p", { class: "faint" }, more) : null,
-      plans.map((plan) => h("details", { class: "plan", open: true }, h("summary", {}, "Handed over: ", h("bdi", {}, plan.path)),
-        plan.problem ? h("p", { class: "warning" }, plan.problem) : markdown(plan.after))),
-      h("div", { class: "row" }, rejectParts(isTask ? "No" : `No, stay in ${name(source)}`, take),
-        button(isTask ? "Start it" : `Switch to ${name(target)}`, () => take({ type: "approve" }, "Yes"), { class: "main" })),
-      h("div", { class: "row" }, other, button("Take this mode instead", choose),
-        button("Yes, and auto-accept", () => take({ type: "approve", approvals: "auto" }, "Yes, and auto-accept"))),
+      plans.map((plan) =>
+        h(
+          "details",
+          { class: "plan", open: true },
+          h("summary", {}, "Handed over: ", h("bdi", {}, plan.path)),
+          plan.problem ? h("p", { class: "warning" }, plan.problem) : markdown(plan.after),
+        ),
+      ),
+      h(
+        "div",
+        { class: "row" },
+        rejectParts(isTask ? "No" : `No, stay in ${name(source)}`, take),
+        button(
+          isTask ? "Start it" : `Switch to ${name(target)}`,
+          () => take({ type: "approve" }, "Yes"),
+          { class: "main" },
+        ),
+      ),
+      h(
+        "div",
+        { class: "row" },
+        other,
+        button("Take this mode instead", choose),
+        button("Yes, and auto-accept", () =>
+          take({ type: "approve", approvals: "auto" }, "Yes, and auto-accept"),
+        ),
+      ),
     ];
   }
 }
@@ -77,7 +151,10 @@ class Several {
   constructor(actions, configs, decide) {
     const each = (type) => () => decide(actions.map(() => ({ type })));
     this.decisions = actions.map(() => null);
-    this.send = button("Send these decisions", () => decide(this.decisions), { class: "main", disabled: true });
+    this.send = button("Send these decisions", () => decide(this.decisions), {
+      class: "main",
+      disabled: true,
+    });
     this.buttons = [button(`Reject all ${actions.length}`, each("reject")), this.send];
     if (configs.every((one) => one.allowed_decisions.includes("approve"))) {
       this.buttons.push(button(`Approve all ${actions.length}`, each("approve"), { class: "yes" }));
@@ -98,8 +175,12 @@ class Several {
 }
 
 function rejectParts(text, take) {
-  const why = h("input", { "aria-label": "Why not (it is told)", placeholder: "Why not? (optional)" });
-  const no = () => take({ type: "reject", ...(why.value.trim() ? { message: why.value.trim() } : {}) }, text);
+  const why = h("input", {
+    "aria-label": "Why not (it is told)",
+    placeholder: "Why not? (optional)",
+  });
+  const no = () =>
+    take({ type: "reject", ...(why.value.trim() ? { message: why.value.trim() } : {}) }, text);
   return [button(text, no, { class: "safe" }), onEnter(why, no)];
 }
 
@@ -113,7 +194,8 @@ function callParts(action, preview, take, draft) {
     host ? tag("bad", "reaches ", h("bdi", {}, host)) : null,
   ].filter(Boolean);
   if (!tags.length && risk === "high") tags.push(tag("bad", does));
-  const place = h("div", {}), open = () => place.firstChild ?? editCall(place, action, preview, take, draft);
+  const place = h("div", {}),
+    open = () => place.firstChild ?? editCall(place, action, preview, take, draft);
   const edit = () => {
     open();
     place.querySelector("input, textarea, select")?.focus();
@@ -121,11 +203,18 @@ function callParts(action, preview, take, draft) {
   if (draft.args) open();
   return [
     tags.length ? h("p", { class: "row" }, tags) : null,
-    command === undefined ? null : h("pre", { class: "command", tabindex: 0, "aria-label": "Command" }, command),
+    command === undefined
+      ? null
+      : h("pre", { class: "command", tabindex: 0, "aria-label": "Command" }, command),
     change ? changeView(change) : null,
     argumentsView(action.args, ...(preview?.shows ?? [])),
-    h("div", { class: "row" }, rejectParts("Reject", take),
-      button("Approve", () => take({ type: "approve" }, "Approve"), { class: "main yes" }), button("Edit", edit)),
+    h(
+      "div",
+      { class: "row" },
+      rejectParts("Reject", take),
+      button("Approve", () => take({ type: "approve" }, "Approve"), { class: "main yes" }),
+      button("Edit", edit),
+    ),
     place,
     "remember" in action ? alwaysParts(action, take) : null,
   ];
@@ -133,38 +222,67 @@ function callParts(action, preview, take, draft) {
 
 function alwaysParts(action, take) {
   const pattern = h("input", { "aria-label": "Pattern", value: action.pattern });
-  return h("details", { class: "always yes" }, h("summary", {}, "Always in this thread..."),
-    h("p", {}, button("Always exactly this", () => take({ type: "approve", remember: true }, "Approve, always")), " ", h("code", {}, action.remember)),
-    "pattern" in action ? h("p", { class: "row" }, pattern, button("Always what matches", () => take({ type: "approve", remember: pattern.value }, `Approve, always ${pattern.value}`))) : null);
+  return h(
+    "details",
+    { class: "always yes" },
+    h("summary", {}, "Always in this thread..."),
+    h(
+      "p",
+      {},
+      button("Always exactly this", () =>
+        take({ type: "approve", remember: true }, "Approve, always"),
+      ),
+      " ",
+      h("code", {}, action.remember),
+    ),
+    "pattern" in action
+      ? h(
+          "p",
+          { class: "row" },
+          pattern,
+          button("Always what matches", () =>
+            take({ type: "approve", remember: pattern.value }, `Approve, always ${pattern.value}`),
+          ),
+        )
+      : null,
+  );
 }
 
 // The arguments as the person has edited them, in this tab; undefined where they have not.
 function draftOf(key, question) {
   const kept = JSON.parse(sessionStorage.getItem(key));
-  const keep = (args) => sessionStorage.setItem(key, JSON.stringify({ question, args: (draft.args = args) }));
+  const keep = (args) =>
+    sessionStorage.setItem(key, JSON.stringify({ question, args: (draft.args = args) }));
   const draft = { args: kept?.question === question ? kept.args : undefined, keep };
   return draft;
 }
 
-// While it is open its button is the only yes: a decision is taken back, the styles hide the others.
+// While it is open its button is the only yes: a decision is taken back, styles hide the others.
 function editCall(place, action, preview, take, draft) {
   const form = argumentsForm(preview?.arguments ?? {}, draft.args ?? action.args);
   const problem = h("p", { class: "warning", role: "alert" });
   const keep = () => {
     try {
       draft.keep(form.read());
-    } catch { /* half of a JSON, or more than the browser keeps */ }
-  };
-  const run = button("Run it like this", () => {
-    try {
-      const args = form.read();
-      place.replaceChildren();
-      take({ type: "edit", edited_action: { name: action.name, args } }, "Approve, edited");
-    } catch (error) {
-      problem.textContent = `This is not JSON: ${error.message}`;
+    } catch {
+      /* half of a JSON, or more than the browser keeps */
     }
-  }, { class: "main" });
-  ["input", "click"].forEach((kind) => form.node.addEventListener(kind, keep)); // a click removes an item
+  };
+  const run = button(
+    "Run it like this",
+    () => {
+      try {
+        const args = form.read();
+        place.replaceChildren();
+        take({ type: "edit", edited_action: { name: action.name, args } }, "Approve, edited");
+      } catch (error) {
+        problem.textContent = `This is not JSON: ${error.message}`;
+      }
+    },
+    { class: "main" },
+  );
+  // A click removes an item.
+  ["input", "click"].forEach((kind) => form.node.addEventListener(kind, keep));
   const drop = button("Drop the edit", () => {
     draft.keep();
     place.replaceChildren();
@@ -174,11 +292,27 @@ function editCall(place, action, preview, take, draft) {
 }
 
 function answerParts(preview, take) {
-  const respond = (text) => text.trim() && take({ type: "respond", message: text }, `Answer: ${text}`);
-  const answer = h("textarea", { class: "safe", rows: 2, "aria-label": "Your answer", placeholder: "Your answer" });
+  const respond = (text) =>
+    text.trim() && take({ type: "respond", message: text }, `Answer: ${text}`);
+  const answer = h("textarea", {
+    class: "safe",
+    rows: 2,
+    "aria-label": "Your answer",
+    placeholder: "Your answer",
+  });
   onEnter(answer, () => respond(answer.value));
   return [
-    h("div", { class: "row suggestions" }, (preview?.suggestions ?? []).map(({ label }) => button(label, () => respond(label)))),
-    h("div", { class: "row" }, answer, button("Answer", () => respond(answer.value), { class: "main" }), button("Do not answer", () => take({ type: "reject" }, "No answer"))),
+    h(
+      "div",
+      { class: "row suggestions" },
+      (preview?.suggestions ?? []).map(({ label }) => button(label, () => respond(label))),
+    ),
+    h(
+      "div",
+      { class: "row" },
+      answer,
+      button("Answer", () => respond(answer.value), { class: "main" }),
+      button("Do not answer", () => take({ type: "reject" }, "No answer")),
+    ),
   ];
 }

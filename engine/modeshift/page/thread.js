@@ -64,7 +64,7 @@ export class Thread extends EventTarget {
       try {
         if (events) await this.take(events(signal));
         this.mark = await this.findMark(signal);
-        // Before the state: a card that is shown while its run still ends would be taken away again.
+        // Before the state: a card that is shown while its run ends would be taken away again.
         const [run] = await this.findRuns(signal);
         await this.load(signal, run?.run_id);
         events = run ? (to) => this.join(run.run_id, to) : null;
@@ -139,12 +139,16 @@ export class Thread extends EventTarget {
   join(run, signal) {
     this.run = run;
     this.changed();
-    return stream("GET", `/threads/${this.id}/runs/${run}/stream`, undefined, { signal, headers: { "last-event-id": "-" } });
+    return stream("GET", `/threads/${this.id}/runs/${run}/stream`, undefined, {
+      signal,
+      headers: { "last-event-id": "-" },
+    });
   }
 
   // Until somebody else does something: another tab, a program.
   async wait(signal) {
-    const bell = new AbortController(), end = () => bell.abort();
+    const bell = new AbortController(),
+      end = () => bell.abort();
     const both = AbortSignal.any([signal, bell.signal]);
     document.addEventListener("visibilitychange", end, { signal: both });
     // What was done before the server listened for this page rings no bell.
@@ -159,7 +163,9 @@ export class Thread extends EventTarget {
     }
     // A browser has six connections for all tabs: one that is not seen holds none.
     while (document.hidden && !signal.aborted) {
-      await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
+      await new Promise((resolve) =>
+        document.addEventListener("visibilitychange", resolve, { once: true }),
+      );
     }
   }
 
@@ -217,7 +223,8 @@ export class Thread extends EventTarget {
       if (name === "metadata" && data.run_id) this.run = data.run_id;
       else if (name === "messages") this.takePiece(...data);
       else if (name === "updates") this.takeUpdate(data);
-      else if (name === "values") this.takeValues(keepEqual(this.values, data), data); // of another client's run
+      else if (name === "values")
+        this.takeValues(keepEqual(this.values, data), data); // of another client's run
       else if (name === "custom" && data?.type === "tool_output") {
         const text = (this.output.get(data.tool_call_id) ?? "") + data.text;
         this.output.set(data.tool_call_id, text.slice(-MOST_OUTPUT));
@@ -234,7 +241,8 @@ export class Thread extends EventTarget {
   takeValues(values, changed) {
     this.values = values;
     for (const key of Object.keys(this.defaults)) {
-      if (key in changed) this.settings = { ...this.settings, [key]: changed[key], is_pending: false };
+      if (key in changed)
+        this.settings = { ...this.settings, [key]: changed[key], is_pending: false };
     }
   }
 

@@ -10,11 +10,25 @@ export class Threads {
   constructor(root, { onopen, onchange }) {
     Object.assign(this, { onopen, onchange, count: PAGE, known: [], current: null });
     this.list = h("ul", {});
-    this.more = button("More", () => { this.count += PAGE; this.refresh(); }, { class: "quiet", hidden: true });
+    this.more = button(
+      "More",
+      () => {
+        this.count += PAGE;
+        this.refresh();
+      },
+      { class: "quiet", hidden: true },
+    );
     root.append(
-      h("div", { class: "row brand" }, h("b", {}, "Modeshift"), button("New thread", () => onopen(null), { class: "main", id: "new" })),
-      this.list, this.more,
-      h("p", { class: "faint" }, h("a", { href: "/docs" }, "The server's API")));
+      h(
+        "div",
+        { class: "row brand" },
+        h("b", {}, "Modeshift"),
+        button("New thread", () => onopen(null), { class: "main", id: "new" }),
+      ),
+      this.list,
+      this.more,
+      h("p", { class: "faint" }, h("a", { href: "/docs" }, "The server's API")),
+    );
     setInterval(() => document.hidden || this.refresh(), 5000);
   }
 
@@ -26,11 +40,17 @@ export class Threads {
   async refresh() {
     let threads;
     try {
-      threads = await call("POST", "/threads/search", { limit: this.count, sort_by: "updated_at", sort_order: "desc", select: FIELDS });
+      threads = await call("POST", "/threads/search", {
+        limit: this.count,
+        sort_by: "updated_at",
+        sort_order: "desc",
+        select: FIELDS,
+      });
     } catch {
       return; // the thread that is open says so
     }
-    const text = JSON.stringify([threads, this.current]), isNew = text !== this.text;
+    const text = JSON.stringify([threads, this.current]),
+      isNew = text !== this.text;
     [this.text, this.known] = [text, threads];
     if (isNew) this.draw(threads);
     this.onchange(threads);
@@ -44,24 +64,66 @@ export class Threads {
   }
 
   row({ thread_id: id, status, updated_at: when }) {
-    const title = this.titleOf(id), isCurrent = id === this.current;
-    return h("li", { class: isCurrent ? "current" : "" },
-      h("a", { href: `#${id}`, "aria-current": isCurrent ? "page" : null, "data-at": id }, h("bdi", { class: "title" }, title),
-        h("small", {}, STATUS[status] ? h("b", { class: status }, STATUS[status]) : new Date(when).toLocaleString([], { dateStyle: "short", timeStyle: "short" }))),
-      button("✎", () => this.rename(id, title), { class: "icon", "aria-label": `Rename ${title}`, "data-at": `rename ${id}` }),
-      button("✕", () => this.remove(id, title), { class: "icon", "aria-label": `Delete ${title}`, "data-at": `delete ${id}` }));
+    const title = this.titleOf(id),
+      isCurrent = id === this.current;
+    return h(
+      "li",
+      { class: isCurrent ? "current" : "" },
+      h(
+        "a",
+        { href: `#${id}`, "aria-current": isCurrent ? "page" : null, "data-at": id },
+        h("bdi", { class: "title" }, title),
+        h(
+          "small",
+          {},
+          STATUS[status]
+            ? h("b", { class: status }, STATUS[status])
+            : new Date(when).toLocaleString([], { dateStyle: "short", timeStyle: "short" }),
+        ),
+      ),
+      button("✎", () => this.rename(id, title), {
+        class: "icon",
+        "aria-label": `Rename ${title}`,
+        "data-at": `rename ${id}`,
+      }),
+      button("✕", () => this.remove(id, title), {
+        class: "icon",
+        "aria-label": `Delete ${title}`,
+        "data-at": `delete ${id}`,
+      }),
+    );
   }
 
   async rename(id, title) {
     const input = h("input", { value: title, maxlength: 200, "aria-label": "Title" });
-    if ((await ask("Rename the thread", input, [["", "Cancel"], ["ok", "Rename", "main"]])) !== "ok") return;
-    await attempt(() => call("PATCH", `/threads/${id}`, { metadata: { title: input.value.trim() } }));
+    if (
+      (await ask("Rename the thread", input, [
+        ["", "Cancel"],
+        ["ok", "Rename", "main"],
+      ])) !== "ok"
+    )
+      return;
+    await attempt(() =>
+      call("PATCH", `/threads/${id}`, { metadata: { title: input.value.trim() } }),
+    );
     this.refresh();
   }
 
   async remove(id, title) {
-    const text = h("p", {}, "“", h("bdi", {}, title), "” and all that was said in it is deleted. Files that it wrote stay.");
-    if ((await ask("Delete the thread?", text, [["", "Keep it"], ["ok", "Delete", "danger"]])) !== "ok") return;
+    const text = h(
+      "p",
+      {},
+      "“",
+      h("bdi", {}, title),
+      "” and all that was said in it is deleted. Files that it wrote stay.",
+    );
+    if (
+      (await ask("Delete the thread?", text, [
+        ["", "Keep it"],
+        ["ok", "Delete", "danger"],
+      ])) !== "ok"
+    )
+      return;
     const isGone = await attempt(() => call("DELETE", `/threads/${id}`).then(() => true));
     if (isGone && id === this.current) this.onopen(null);
     this.refresh();

@@ -4,12 +4,14 @@ import { textOf } from "/app/state.js";
 const MARKS = /<data-([0-9a-f]{12}) source=[^\n]*>\n([^]*?)\n<\/data-\1>/g;
 const MOST = 160;
 
-const oneLine = (value, text = typeof value === "string" ? value : JSON.stringify(value)) => // a list, perhaps
+const oneLine = (value, text = typeof value === "string" ? value : JSON.stringify(value)) =>
+  // a list, perhaps
   (text.length > MOST ? `${text.slice(0, MOST)}...` : text).replace(/\s+/g, " ").trim();
 
 export function titleOf({ name, args }, modes, source = null) {
   const mode = modes.get(args?.mode_slug)?.name ?? args?.mode_slug;
-  if (name === "switch_mode") return `Switch ${source ? `from ${modes.get(source)?.name ?? source} ` : ""}to ${mode} mode`;
+  if (name === "switch_mode")
+    return `Switch ${source ? `from ${modes.get(source)?.name ?? source} ` : ""}to ${mode} mode`;
   if (name === "new_task") return `Sub-task in ${mode} mode: ${oneLine(args.message ?? "")}`;
   if (name === "ask_followup_question") return oneLine(args.question ?? "A question");
   if (name === "update_todo_list") return "Update the todo list";
@@ -17,16 +19,27 @@ export function titleOf({ name, args }, modes, source = null) {
   if (name === "execute_command") return `Run ${oneLine(args.command ?? "")}`;
   const [, server, tool] = /^mcp__(.+?)__(.+)$/.exec(name) ?? [];
   const words = server ? `${server}: ${tool}` : name.replace(/_file$/, "").replaceAll("_", " ");
-  const subject = [...modes.values()].find(({ subjects }) => Object.hasOwn(subjects, name))?.subjects[name];
-  const pairs = Object.entries(args ?? {}).filter(([key, value]) => typeof value === "string" && key !== "content");
-  const values = subject ? subject.map((key) => oneLine(args?.[key] ?? "")) : pairs.map(([, value]) => value);
-  return oneLine([server ? words : words.charAt(0).toUpperCase() + words.slice(1), ...values].join(" "));
+  const subject = [...modes.values()].find(({ subjects }) => Object.hasOwn(subjects, name))
+    ?.subjects[name];
+  const pairs = Object.entries(args ?? {}).filter(
+    ([key, value]) => typeof value === "string" && key !== "content",
+  );
+  const values = subject
+    ? subject.map((key) => oneLine(args?.[key] ?? ""))
+    : pairs.map(([, value]) => value);
+  return oneLine(
+    [server ? words : words.charAt(0).toUpperCase() + words.slice(1), ...values].join(" "),
+  );
 }
 
 // How a call ended: { kind, text }, and what the person changed; as messages/repair.py marks it.
 export function resultOf(message) {
-  const full = textOf(message), { shown, changed_to: changed = null, is_rejected } = message.artifact ?? {};
-  const text = (shown ?? (changed ? full.slice(full.indexOf("\n") + 1) : full)).replace(MARKS, "$2");
+  const full = textOf(message),
+    { shown, changed_to: changed = null, is_rejected } = message.artifact ?? {};
+  const text = (shown ?? (changed ? full.slice(full.indexOf("\n") + 1) : full)).replace(
+    MARKS,
+    "$2",
+  );
   const ended = message.status === "error" ? "failed" : "done";
   return { kind: is_rejected ? "rejected" : ended, changed, text };
 }

@@ -16,9 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from dotenv import load_dotenv
+from dotenv import find_dotenv, load_dotenv
 
-from modeshift.configuration.settings import get_env_file
 from tests.harness.recording import KEYS, MODELS
 from tests.harness.selection import IN_VAIN, find_files, list_tests
 
@@ -28,7 +27,7 @@ ALREADY_IMPORTED = "ignore:Module already imported:pytest.PytestAssertRewriteWar
 
 def main(env_file: Path | None = None) -> int:
     """Say what is recorded, ask where it costs, run the tests; gives the exit code."""
-    load_dotenv(env_file or get_env_file(), override=False)
+    load_dotenv(env_file or find_dotenv(usecwd=True), override=False)
     options = options_for_pytest()
     if options is None:
         return 1

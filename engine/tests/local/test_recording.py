@@ -13,7 +13,7 @@ from tests.local.templates import read_template
 from tests.provider.script import call, say
 
 TEST = "test_a_switch_at_a_server_of_ones_own"
-FILE = "tests/graph/replay/test_own_server.py"
+FILE = ENGINE / "tests/graph/replay/test_own_server.py"
 CASSETTE = CLONE / f"cassettes/test_own_server/{TEST}.yaml"
 MENDED = "def add(a, b):\n    return a + b\n"
 SCRIPT = [
@@ -35,7 +35,7 @@ def record(folder: Path, address: str, home: Path) -> str:
         "PYTEST_ADDOPTS": f"--cassettes={folder} -p no:cacheprovider {FILE}",
     }
     said = run_well(
-        sys.executable, "-m", "modeshift.testing.record", cwd=ENGINE, env=inherited | env
+        sys.executable, "-m", "modeshift.testing.record", cwd=CLONE, env=inherited | env
     )
     assert f"YOUR server {address}, as openai:local" in said
     return (folder / "test_own_server" / CASSETTE.name).read_text()
