@@ -210,19 +210,14 @@ class Input(TypedDict, total=False):
     """Whether to stop the sub-task that goes on; the conversation that began it goes on."""
 
 
-class State(TypedDict, total=False):
-    """A thread's state; plain data, so that a checkpoint outlives a change of code."""
+class Replaced(TypedDict, total=False):
+    """The keys of a thread's state of which a new value takes the place of the old one."""
 
-    messages: Annotated[list[AnyMessage], Messages(_messages_delta_reducer)]
-    instructions: Annotated[list[Instruction], build_growing_list()]
-    """What the model was told beside the messages."""
     todos: list[Todo]
     notices: list[str]
     """What a person should know, as of this turn."""
     workspace: str
     """The name of the folder that the thread works in, below ``WORKSPACES``; nobody changes it."""
-    usage: Annotated[Usage, add_usage]
-    """Tokens, in this turn and in all."""
     compact: bool
     """Whether the history is to be summarized as soon as no question is open."""
     compact_from: int | None
@@ -236,7 +231,6 @@ class State(TypedDict, total=False):
     """The mode that the thread's rights never exceed; the host alone sets it."""
     first_mode: str
     """The mode in which the thread started; ``mode_changes`` continue from it."""
-    mode_changes: Annotated[list[ModeChange], append]
     switch: Switch | None
     """The approved switch, or sub-task, that comes next."""
     refused: list[str]
@@ -263,44 +257,33 @@ class State(TypedDict, total=False):
 
     # Sub-tasks.
     subtask: Subtask | None
-    parents: Annotated[list[Parent], build_growing_list()]
-    """The conversations that wait for the sub-task, the one that began it last."""
-    subtasks: Annotated[list[EndedSubtask], build_growing_list()]
     end_subtask: bool
     """As in ``Input``; False once it is done."""
 
 
-class Update(TypedDict, total=False):
-    """What a node writes: the keys of ``State``; ``Overwrite`` replaces a list that else grows."""
+class State(Replaced, total=False):
+    """A thread's state; plain data, so that a checkpoint outlives a change of code."""
+
+    messages: Annotated[list[AnyMessage], Messages(_messages_delta_reducer)]
+    instructions: Annotated[list[Instruction], build_growing_list()]
+    """What the model was told beside the messages."""
+    usage: Annotated[Usage, add_usage]
+    """Tokens, in this turn and in all."""
+    mode_changes: Annotated[list[ModeChange], append]
+    parents: Annotated[list[Parent], build_growing_list()]
+    """The conversations that wait for the sub-task, the one that began it last."""
+    subtasks: Annotated[list[EndedSubtask], build_growing_list()]
+
+
+class Update(Replaced, total=False):
+    """What a node writes; ``Overwrite`` replaces a list that else grows."""
 
     messages: Sequence[AnyMessage] | Overwrite
     instructions: Sequence[Instruction] | Overwrite
-    todos: list[Todo]
-    notices: list[str]
-    workspace: str
     usage: Usage | Overwrite
-    compact: bool
-    compact_from: int | None
-    mode: str
-    phase: str
-    limit: str | None
-    first_mode: str
     mode_changes: Sequence[ModeChange] | Overwrite
-    switch: Switch | None
-    refused: list[str]
-    switched: int
-    written: list[str]
-    facts: Facts
-    host_revision: Revision
-    approvals: str
-    plan: list[list[Planned]]
-    asked: Asked | None
-    remembered: list[Remembered]
-    forget: list[str]
-    subtask: Subtask | None
     parents: Sequence[Parent] | Overwrite
     subtasks: Sequence[EndedSubtask] | Overwrite
-    end_subtask: bool
 
 
 class RoutingState(TypedDict):
