@@ -8,6 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from modeshift.agent import APPROVE, REJECT, Agents, Thread, edit, open_agent
+    from modeshift.events import Chunk, Printed, Wrote
+    from modeshift.modes.errors import UserError
     from modeshift.modes.facts import Done, Fact
     from modeshift.modes.phases import EACH_MODE, ChartData, Event, Phase
     from modeshift.serving import serve
@@ -18,21 +21,35 @@ if TYPE_CHECKING:
     from modeshift.turns.step import Step
 
 __all__ = [
+    "APPROVE",
     "EACH_MODE",
+    "REJECT",
     "Agent",
     "AgentDeps",
     "AgentGraph",
+    "Agents",
     "ChartData",
+    "Chunk",
     "Done",
     "Event",
     "Fact",
     "Phase",
+    "Printed",
     "State",
     "Step",
+    "Thread",
     "Update",
+    "UserError",
+    "Wrote",
+    "edit",
+    "open_agent",
     "serve",
 ]
 _MODULES = {
+    **dict.fromkeys(
+        ("APPROVE", "REJECT", "Agents", "Run", "Thread", "edit", "open_agent"), "agent"
+    ),
+    **dict.fromkeys(("Begun", "Chunk", "Printed", "RunEvent", "Wrote"), "events"),
     "Agent": "threads.compiled",
     "AgentDeps": "threads.deps",
     "AgentGraph": "turns.agent_graph",
@@ -41,6 +58,7 @@ _MODULES = {
     "State": "threads.state",
     "Step": "turns.step",
     "Update": "threads.state",
+    "UserError": "modes.errors",
     "serve": "serving",
 }
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
+from modeshift.agent import open_agent
 from modeshift.commands.dev import DEFAULTS, find_server
 from modeshift.configuration.settings import Settings, load_settings
 from modeshift.configuration.user_files import get_history_file
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
 from modeshift.storage.kept_threads import spell_thread
-from modeshift.terminal.connection import Connection
 from modeshift.terminal.conversation import Conversation
 from modeshift.terminal.screen import FAINT, Keyboard, Screen
 
@@ -38,18 +38,20 @@ def main(
 async def _talk(settings: Settings, id: str, mode: str | None, *, is_new: bool) -> bool:
     """Whether there is such a thread afterwards."""
     address = find_server(settings)
-    async with Connection.open(settings, id, address) as connection:
-        if not is_new and await connection.read() is None:
+    async with open_agent(settings, address=address) as agents:
+        thread = agents.thread(id)
+        if not is_new and not (await thread.state()).values:
             raise InvalidInputError(f"there is no thread {id!r}; leave THREAD out for a new one")
         screen = Screen()
-        deps = await connection.load()
+        deps = await thread.deps()
         model = deps.models.default
         if model == "offline":
             model += " (no language model; see .env.example)"
         place = deps.workspace or deps.toolbox.workspace.root
-        where = f"; workspace {place}" if deps.toolbox.has_workspace else ""
-        screen.words(f"model {model}{where}", FAINT, "")
-        screen.words(f"{connection.where}; /help lists the commands, Ctrl-D leaves", FAINT, "")
+        workspace = f"; workspace {place}" if deps.toolbox.has_workspace else ""
+        where = f"on {address}" if address else "by itself, in this process"
+        screen.words(f"model {model}{workspace}", FAINT, "")
+        screen.words(f"{where}; /help lists the commands, Ctrl-D leaves", FAINT, "")
         keyboard = Keyboard(get_history_file(settings.checkpoints))
-        await Conversation(connection, screen, keyboard).run(mode)
-        return await connection.read() is not None
+        await Conversation(thread, where, screen, keyboard).run(mode)
+        return bool((await thread.state()).values)

@@ -10,9 +10,9 @@ from uuid import uuid4
 
 from acp import RequestError, schema
 
+from modeshift.agent import open_agent
 from modeshift.configuration.loading import AgentCache
 from modeshift.configuration.settings import load_settings
-from modeshift.configuration.user_files import open_threads
 from modeshift.editor.files import McpServer, take_servers
 from modeshift.editor.session import Session
 from modeshift.editor.store import Record, Sessions
@@ -20,7 +20,6 @@ from modeshift.editor.transport import Editor
 from modeshift.editor.turn import PromptBlock
 from modeshift.models.loading import load_model
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
-from modeshift.threads.journal import Journal
 
 NOT_FOUND = -32002
 Servers = Sequence[McpServer] | None
@@ -28,7 +27,7 @@ Servers = Sequence[McpServer] | None
 
 
 @asynccontextmanager
-async def open_agent(editor: Editor) -> AsyncIterator["EditorAgent"]:
+async def connect(editor: Editor) -> AsyncIterator["EditorAgent"]:
     """The agent with the settings as they are now, until the client is gone.
 
     Raises ``UserError``.
@@ -36,15 +35,14 @@ async def open_agent(editor: Editor) -> AsyncIterator["EditorAgent"]:
     settings = await asyncio.to_thread(load_settings)
     async with AsyncExitStack() as stack:
         try:
-            opened = open_threads(settings, settings.sessions)
-            database, saver, threads = await stack.enter_async_context(opened)
-            sessions = Sessions.open(settings.sessions, database)
+            opened = open_agent(settings, file=settings.sessions)
+            agents = await stack.enter_async_context(opened)
+            assert agents.database is not None, "of this process"
+            sessions = Sessions.open(settings.sessions, agents.database)
             store = await stack.enter_async_context(sessions)
         except OSError as error:
             raise ConfigurationError(f"SESSIONS={str(settings.sessions)!r}: {error}") from error
-        journal = Journal(database, settings.sessions)
-        agents = AgentCache(settings, saver, threads, journal)
-        agent = EditorAgent(editor, agents, store)
+        agent = EditorAgent(editor, agents.cache, store)
         try:
             yield agent
         finally:

@@ -7,9 +7,10 @@ from typing import Any
 
 from acp import RequestError, schema, tool_diff_content
 from langchain_core.messages import ToolCall
-from langgraph.types import Command, Interrupt
+from langgraph.types import Interrupt
 from pydantic import ValidationError
 
+from modeshift.agent import Run
 from modeshift.calls.outcome import voids
 from modeshift.calls.previews import Preview, preview_call
 from modeshift.calls.requests import ActionRequest, Request
@@ -231,14 +232,14 @@ class EditorGone(Exception):  # noqa: N818  # not an error
 
 async def ask_person(
     config: SessionConfig, updates: SessionUpdates, interrupt: Interrupt
-) -> Command[Any] | None:
+) -> Run | None:
     """The answer; None to wait for one in the chat, or if another mode is chosen meanwhile.
 
     Raises ``TurnDismissed``, ``EditorGone``, and ``RequestError`` if the editor cannot ask.
     """
     request: Request = interrupt.value
     deps, approvals = config.loaded.deps, config.options.approvals
-    values = (await config.read_state()).values
+    values = (await config.thread.state()).values
     decisions = list[dict[str, Any]]()
     rejected = list[Effect]()
     for action in request["action_requests"]:
@@ -259,7 +260,7 @@ async def ask_person(
         if decision["type"] == "reject":
             rejected.append(question.view.effect)
         decisions.append(decision)
-    return resume_with(interrupt, decisions)
+    return config.thread.answer(interrupt, decisions)
 
 
 async def _decide(
@@ -303,9 +304,3 @@ async def _ask(updates: SessionUpdates, question: Question) -> Option | None:
     except asyncio.CancelledError:
         await updates.editor.withdraw(question.view.id)
         raise
-
-
-def resume_with(interrupt: Interrupt, decisions: list[dict[str, Any]]) -> Command[Any]:
-    """The decisions as an answer to this question, and to no other."""
-    answer = {"decisions": decisions, "question": interrupt.value["question"]}
-    return Command(resume={interrupt.id: answer})

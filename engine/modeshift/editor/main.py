@@ -164,7 +164,7 @@ async def _serve_editor() -> None:
         async def open_agent(client: Client, offered: ClientCapabilities) -> Any:
             agent = await asyncio.to_thread(importlib.import_module, "modeshift.editor.agent")
             return await stack.enter_async_context(
-                agent.open_agent(Editor(client, offered, transport.withdraw, transport.shows))
+                agent.connect(Editor(client, offered, transport.withdraw, transport.shows))
             )
 
         try:

@@ -78,7 +78,7 @@ class Session:
             await self._show_question()
 
     async def _show_question(self) -> None:
-        state = await self._config.read_state()
+        state = await self._config.thread.state()
         if is_cut_off(state.values, state.tasks, state.interrupts) and not self._turns:
             await self._updates.say(CUT_OFF)
         question = await self._config.open_question()
@@ -89,7 +89,7 @@ class Session:
     async def replay(self) -> None:
         """Send the whole history."""
         loaded = self._config.loaded
-        values = (await self._config.read_state()).values
+        values = (await self._config.thread.state()).values
         parts = await self._read_conversations(values)
         begun = (values.get("plan") or [[]])[0]
         self._updates.cut_off = frozenset(get_call_id(planned["call"]) for planned in begun)
@@ -102,7 +102,7 @@ class Session:
         """Each with what summaries have replaced, which the checkpoints before them have."""
         config, states, now = self._config, [values], _list_conversations(values)
         if any(isinstance(message, AIMessage) for _, messages in now for message in messages[:1]):
-            history = config.loaded.agent.aget_state_history(config.run_config)
+            history = config.loaded.agent.aget_state_history(config.thread.config)
             states += [state.values async for state in history if state.next == (COMPACTING,)]
         histories = defaultdict[Any, dict[str | None, AnyMessage]](dict)
         for subtask, messages in chain(*map(_list_conversations, reversed(states))):

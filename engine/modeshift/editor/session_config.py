@@ -17,8 +17,9 @@ from acp.helpers import update_available_commands, update_current_mode
 from acp.schema import ConfigOptionUpdate, Cost, UsageUpdate
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
-from langgraph.types import Interrupt, StateSnapshot
+from langgraph.types import Interrupt
 
+from modeshift.agent import STREAMS, Thread
 from modeshift.configuration.loading import AgentCache, CachedAgent
 from modeshift.configuration.prices import CURRENCY, load_prices
 from modeshift.configuration.settings import Settings
@@ -28,6 +29,7 @@ from modeshift.editor.store import Record, Sessions
 from modeshift.models.usage import Tokens, Usage, add_usage
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.phases import Phase
+from modeshift.threads.compiled import Agent
 from modeshift.threads.mailbox import REVISION, Mailbox
 from modeshift.tools.servers import Server
 from modeshift.tools.workspace.client_files import buffers
@@ -75,6 +77,8 @@ class SessionUsage:
         return load_prices(self._settings).find_cost(taken)
 
 
+MAX_CONCURRENCY = 8
+"""Calls of one message that run at once: each that waits for the editor blocks a thread."""
 WITHDRAWN = "Withdrawn: you have chosen another mode."
 
 
@@ -88,6 +92,10 @@ class SessionConfig:
         self, record: Record, agents: AgentCache, store: Sessions, updates: SessionUpdates
     ) -> None:
         self.record = record
+        config = RunnableConfig(
+            configurable={"thread_id": record.id}, max_concurrency=MAX_CONCURRENCY
+        )
+        self.thread = Thread(config, self._get_agent, streams=(*STREAMS, "tasks"))
         self.mode_is_pending = asyncio.Event()
         self._is_running = False
         """Whether a turn goes on; its run knows more than the stored thread."""
@@ -106,18 +114,12 @@ class SessionConfig:
         """What of the options the editor was sent."""
         self._usage = SessionUsage(agents.settings, updates)
 
-    @property
-    def run_config(self) -> RunnableConfig:
-        """The LangGraph config for a run in the session's thread."""
-        return {"configurable": {"thread_id": self.record.id}}
-
-    async def read_state(self) -> StateSnapshot:
-        """The state of the session's thread."""
-        return await self.loaded.agent.aget_state(self.run_config)
+    async def _get_agent(self) -> Agent:
+        return self.loaded.agent
 
     async def write_state(self, values: dict[str, Any]) -> None:
         """Write between two steps; the state machine then decides anew what comes next."""
-        await self.loaded.agent.aupdate_state(self.run_config, values, as_node="intake")
+        await self.loaded.agent.aupdate_state(self.thread.config, values, as_node="intake")
 
     async def drop_open_question(self) -> None:
         """Drop an open question; keep what a run had finished when it was cut off.
@@ -125,11 +127,11 @@ class SessionConfig:
         LangGraph stores the results of finished tasks beside the checkpoint, where the next run's
         input would drop them.
         """
-        state = await self.read_state()
+        state = await self.thread.state()
         if state.interrupts:
             await self.write_state({"phase": Phase.IDLE.value})
         elif state.tasks:
-            await self.loaded.agent.aupdate_state(self.run_config, None, as_node=END)
+            await self.loaded.agent.aupdate_state(self.thread.config, None, as_node=END)
 
     @property
     def options(self) -> Options:
@@ -146,10 +148,6 @@ class SessionConfig:
     def _model(self) -> str:
         models, chosen = self._agents.settings.choices, self.record.model
         return chosen if chosen is not None and chosen in models else models[0]
-
-    @property
-    def _mailbox(self) -> Mailbox:
-        return Mailbox(self._agents.store)
 
     @property
     def model_is_pending(self) -> bool:
@@ -192,7 +190,7 @@ class SessionConfig:
         self.record = await self._store.find(self.record.id) or self.record
         self.loaded = await self._load_agent(self._model)
         deps = self.loaded.deps
-        state = await self.read_state()
+        state = await self.thread.state()
         mode = str(state.values.get("mode"))
         self._mode = mode if mode in deps.catalog else deps.catalog.default
         self._approvals = state.values.get("approvals") or deps.approvals.value
@@ -205,7 +203,7 @@ class SessionConfig:
         """The question that waits for a person; choosing a mode withdraws it."""
         if self.mode_is_pending.is_set():
             return None
-        return next(iter((await self.read_state()).interrupts), None)
+        return await self.thread.question()
 
     async def choose(self, option: str, value: object) -> None:
         """Take a choice, also of what is shown; raises ``UserError`` for what cannot be chosen."""
@@ -216,9 +214,7 @@ class SessionConfig:
                 await self._load_agent(chosen)  # its key may be missing
                 await self._change(model=chosen)
             else:
-                if option == "mode":
-                    await self._check_model_of(chosen)
-                await self._mailbox.put(self.record.id, {option: chosen})
+                await self.thread.set(**{option: chosen})
                 self._news[option] = chosen
                 self._note_pending_mode()
             if self.mode_is_pending.is_set() and not self._is_running:
@@ -234,7 +230,7 @@ class SessionConfig:
         self.record = await self._store.store(replace(self.record, **changes))
 
     async def _read_news(self, taken: int) -> None:
-        self._news = await self._mailbox.find_news(self.record.id, taken)
+        self._news = await Mailbox(self._agents.store).find_news(self.record.id, taken)
         if self._news.get("mode", self._mode) not in self.loaded.deps.catalog:
             del self._news["mode"]
         self._note_pending_mode()
@@ -244,11 +240,6 @@ class SessionConfig:
             self.mode_is_pending.clear()
         else:
             self.mode_is_pending.set()
-
-    async def _check_model_of(self, mode: str) -> None:
-        deps = self.loaded.deps
-        if problem := await asyncio.to_thread(deps.models.problem, deps.catalog[mode]):
-            raise InvalidInputError(problem)
 
     async def follow(self, update: dict[str, Any]) -> None:
         """Take in what a node has written into the thread, and show it."""

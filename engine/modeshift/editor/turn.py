@@ -13,21 +13,21 @@ from urllib.parse import unquote, urlsplit
 from acp import schema, text_block
 from acp.schema import SessionInfoUpdate, StopReason
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
-from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphRecursionError
-from langgraph.types import Command, Durability, Interrupt, StreamMode
+from langgraph.types import Interrupt
 
+from modeshift.agent import Run
 from modeshift.calls.requests import Request
-from modeshift.editor.asking import EditorGone, TurnDismissed, ask_person, resume_with
+from modeshift.editor.asking import EditorGone, TurnDismissed, ask_person
 from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.files import EditorFiles, Folder
 from modeshift.editor.options import COMPACT, Options
 from modeshift.editor.session_config import SessionConfig
+from modeshift.events import Begun, Chunk, Printed, RunEvent, Wrote
 from modeshift.messages.repair import VOID, mark_as_data
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.phases import Phase
 from modeshift.modes.plain_text import escape_invisible, to_one_line
-from modeshift.threads.state import Input
 from modeshift.tools.workspace.client_files import buffers
 
 PromptBlock = (
@@ -130,13 +130,6 @@ def _name_resource(uri: str, name: str, folder: Folder) -> str:
 
 
 STOPPED_HERE = "[The user stopped this answer here.]"
-STREAMS: list[StreamMode] = ["messages", "updates", "tasks", "custom"]
-DURABILITY: Durability = "sync"
-"""An approval is stored before the call begins."""
-MAX_CONCURRENCY = 8
-"""Calls of one message that run at once: each that waits for the editor blocks a thread."""
-Given = Input | dict[str, Any] | Command[Any] | None
-"""What the graph is run with; None to continue."""
 
 log = logging.getLogger("modeshift")
 
@@ -210,83 +203,84 @@ class Turn:
     async def _answer(self) -> StopReason:
         config, prompt = self._config, self._prompt
         question = await config.open_question()
-        answer = question and _answer_in_chat(question, prompt.content)
+        answer = question and self._answer_in_chat(question)
         if self.asks_first and question is not None and answer is None:
-            stop = await self._run_graph(None, question)
+            stop = await self._run_graph(config.thread.go_on(), question)
             question = await config.open_question()
             if stop != "end_turn" or question is not None:
                 return stop
         values: dict[str, Any] = {}
         if prompt.compacts:
             values["compact"] = True
-        elif question is not None and (answer := _answer_in_chat(question, prompt.content)):
+        elif question is not None and (answer := self._answer_in_chat(question)):
             return await self._run_graph(answer)
         if prompt.content:
             values["messages"] = [HumanMessage(prompt.content)]
         if prompt.content or question is None:  # else it is asked again
             await config.drop_open_question()
-        return await self._run_graph(values)
+        return await self._run_graph(config.thread.run(values))
 
-    async def _run_graph(self, input: Given, interrupt: Interrupt | None = None) -> StopReason:
-        """Run to the end, from an input or from an open question."""
-        config, updates = self._config, self._updates
+    async def _run_graph(self, run: Run, interrupt: Interrupt | None = None) -> StopReason:
+        """Run to the end, from the beginning of a run or from an open question."""
+        config, updates, goes_on = self._config, self._updates, False
         while True:
             try:
-                interrupt = interrupt or await self._stream(input)
+                interrupt = interrupt or await self._show_run(run, goes_on=goes_on)
             except _Paused:
-                input = None
+                run, goes_on = config.thread.go_on(), True
                 await config.load_model()
                 continue
             if interrupt is None:
                 return "max_tokens" if updates.was_cut_off else "end_turn"
-            input, interrupt = await ask_person(config, updates, interrupt), None
-            if input is None and not config.mode_is_pending.is_set():
+            answer, interrupt = await ask_person(config, updates, interrupt), None
+            if answer is None and not config.mode_is_pending.is_set():
                 return "end_turn"
+            run, goes_on = answer or config.thread.go_on(), answer is None
 
-    async def _stream(self, input: Given) -> Interrupt | None:
-        """Run until the end, or until a person has to decide.
+    async def _show_run(self, run: Run, *, goes_on: bool) -> Interrupt | None:
+        """Show a run until its end, or until a person has to decide.
 
-        Raises ``_Paused`` once the user has chosen another model. The first step is always done:
-        it takes in what the run is given.
+        Raises ``_Paused`` once the user has chosen another model. The first step is always done,
+        as it takes in what the run is given, unless it just ``goes_on``.
         """
-        config, interrupt = self._config, None
-        can_pause = input is None
-        options = RunnableConfig(**config.run_config, max_concurrency=MAX_CONCURRENCY)
-        stream = config.loaded.agent.astream(
-            input, options, stream_mode=STREAMS, durability=DURABILITY
-        )
-        part: Any
-        async with aclosing(stream) as parts:  # type: ignore[type-var]  # it is a generator
-            async for kind, part in parts:
-                if kind == "updates" and "__interrupt__" in part:
-                    (interrupt,) = part["__interrupt__"]
-                else:
-                    await self._show(kind, part)
-                can_pause = can_pause or kind == "updates"
-                is_announced = kind == "tasks" and "input" in part  # and has not begun
-                if is_announced and can_pause and config.model_is_pending:
+        config, interrupt, can_pause = self._config, None, goes_on
+        async with aclosing(run.events()) as events:
+            async for event in events:
+                if isinstance(event, Interrupt):
+                    interrupt = event
+                await self._show(event)
+                can_pause = can_pause or isinstance(event, Wrote | Interrupt)
+                if isinstance(event, Begun) and can_pause and config.model_is_pending:
                     raise _Paused
         return interrupt
 
-    async def _show(self, stream: str, part: Any) -> None:
+    async def _show(self, event: RunEvent) -> None:
         deps, updates = self._config.loaded.deps, self._updates
-        match stream, part:
-            case "messages", (message, _):
+        match event:
+            case Chunk(message):
                 await updates.show_chunk(deps, message)
-            case "custom", {"type": "tool_output", "tool_call_id": str(id), "text": str(text)}:
+            case Printed(id, text):
                 await updates.show_output(id, text)
-            case "tasks", {"name": "act", "input": {"planned": planned}}:
+            case Begun("act", {"planned": planned}):
                 if planned["denied"] is None:
                     await updates.begin_call(deps, planned)
-            case "tasks", {"name": "compact_history", "input": _}:
+            case Begun("compact_history"):
                 await updates.begin_compaction()
-            case "updates", dict():
-                for node, update in part.items():
-                    await updates.show_update(deps, node, update or {})
-                    for notice in (update or {}).get("notices", ()):
-                        if notice != VOID:  # the tool calls say so themselves
-                            await updates.show_notice(notice)
-                    await self._config.follow(update or {})
+            case Wrote(update=update):
+                await updates.show_update(deps, event)
+                for notice in update.get("notices", ()):
+                    if notice != VOID:  # the tool calls say so themselves
+                        await updates.show_notice(notice)
+                await self._config.follow(dict(update))
+
+    def _answer_in_chat(self, question: Interrupt) -> Run | None:
+        """The user's words as the answer, if the question is one that words can answer."""
+        request: Request = question.value
+        allowed = [config["allowed_decisions"] for config in request["review_configs"]]
+        words = self._prompt.content
+        if not isinstance(words, str) or len(allowed) != 1 or "respond" not in allowed[0]:
+            return None
+        return self._config.thread.answer(question, [{"type": "respond", "message": words}])
 
     async def _clean_up(self) -> None:
         """After a cancelled turn: drop the open question, and store the text that was streamed."""
@@ -296,18 +290,18 @@ class Turn:
         try:
             await config.drop_open_question()
             await config.refresh()
-            state = await config.read_state()
+            state = await config.thread.state()
             if words.strip() and not _is_stored(words, state.values.get("messages", [])):
                 message = AIMessage(f"{words}\n\n{STOPPED_HERE}")
                 update = {"messages": [message], "phase": Phase.IDLE.value}
                 await config.write_state(update)
-            while (await config.read_state()).values.get("subtask"):
+            while (await config.thread.state()).values.get("subtask"):
                 # It stops where the conversation that began the sub-task would go on.
                 await config.loaded.agent.ainvoke(
                     {"end_subtask": True},
-                    config.run_config,
+                    config.thread.config,
                     interrupt_after=["end_subtask"],
-                    durability=DURABILITY,
+                    durability="sync",
                 )
                 await config.refresh()
             await config.show()
@@ -315,15 +309,6 @@ class Turn:
             log.warning("after a cancel: %s", error)
         finally:
             await self._updates.end_open_calls()
-
-
-def _answer_in_chat(question: Interrupt, content: Content) -> Command[Any] | None:
-    """The user's words as the answer, if the question is one that words can answer."""
-    request: Request = question.value
-    allowed = [config["allowed_decisions"] for config in request["review_configs"]]
-    if not isinstance(content, str) or len(allowed) != 1 or "respond" not in allowed[0]:
-        return None
-    return resume_with(question, [{"type": "respond", "message": content}])
 
 
 def _is_stored(words: str, messages: Sequence[AnyMessage]) -> bool:

@@ -25,7 +25,7 @@ from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.phases import Phase
 from modeshift.server.checkpointer import is_opened, read_values
 from modeshift.storage.kept_threads import spell_thread
-from modeshift.threads.checks import build_settings_check
+from modeshift.threads.checks import check_settings
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import REVISION, SETTINGS, Mailbox
 from modeshift.threads.state import State
@@ -112,7 +112,7 @@ async def set_mode(request: Request) -> Response:
     """
     deps, mailbox = await _get_parts(request)
     path, thread = _get_thread(request), request.path_params["id"]
-    settings = _check(deps, await _read_body(request))
+    settings = check_settings(deps, await _read_body(request))
     if not settings:
         raise InvalidInputError(f"give one of: {', '.join(SETTINGS)}")
     # Changes nothing: whoever may change the thread may set its mode.
@@ -165,7 +165,7 @@ async def create_thread(request: Request) -> Response:
     body = await _read_body(request)
     settings, workspace = (await get_served_cache()).settings, body.pop(KEY, None)
     places = Workspaces(settings, mailbox)
-    checked = _check(deps, {key: body.pop(key) for key in SETTINGS if key in body})
+    checked = check_settings(deps, {key: body.pop(key) for key in SETTINGS if key in body})
     thread = str(body.setdefault("thread_id", str(uuid4())))
     choice, chosen = (thread, get_user(request), workspace), None
     if workspace is not None or settings.workspaces is not None:
@@ -230,13 +230,6 @@ async def _read_body(request: Request) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise InvalidInputError(f"the body is an object with: {', '.join(SETTINGS)}")
     return dict(body)
-
-
-def _check(deps: AgentDeps, body: dict[str, Any]) -> dict[str, Any]:
-    settings: dict[str, Any] = build_settings_check(deps.catalog, deps.toolbox.specs)(body)
-    if "mode" in settings and (problem := deps.models.problem(deps.catalog[settings["mode"]])):
-        raise InvalidInputError(problem)
-    return settings
 
 
 def _get_thread(request: Request) -> str:

@@ -6,16 +6,17 @@ import signal
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolCall, ToolMessage
-from langgraph.types import Command, Interrupt, StateSnapshot
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
+from langgraph.types import Interrupt, StateSnapshot
 
+from modeshift.agent import Run, Thread
 from modeshift.calls.requests import Request, build_title
+from modeshift.events import Chunk, Printed, RunEvent, Wrote
 from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import VOID, remove_marks, show_result
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.policy import Approvals
 from modeshift.terminal.cards import Cards, find_effect
-from modeshift.terminal.connection import Connection, find_question, read_message
 from modeshift.terminal.screen import ALERT, BOLD, FAINT, Keyboard, Screen
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.routing import is_cut_off
@@ -41,29 +42,22 @@ class Transcript:
         self._told = {VOID}  # the calls say so themselves
         """Notices that a person has read."""
 
-    def show_part(self, deps: AgentDeps, kind: str, part: Any) -> None:
-        """Show a part of a run's stream."""
-        match kind, part:
-            case "messages", (given, _):
-                message = read_message(given)
-                if isinstance(message, AIMessageChunk):
-                    self._streamed += message.text
-                    self._screen.write(message.text)
-            case "custom", {"type": "tool_output", "tool_call_id": str(id), "text": str(text)}:
+    def show_event(self, deps: AgentDeps, event: RunEvent) -> None:
+        """Show what happens in a run."""
+        match event:
+            case Chunk(message):
+                self._streamed += message.text
+                self._screen.write(message.text)
+            case Printed(id, text):
                 self._begin(deps, id)
                 self._printed.add(id)
                 self._screen.write(text, FAINT)
-            case "updates", dict():
-                for node, update in part.items():
-                    if isinstance(update, Mapping):
-                        self._show_update(deps, node, update)
+            case Wrote():
+                self._show_update(deps, event)
 
-    def _show_update(self, deps: AgentDeps, node: str, update: Mapping[str, Any]) -> None:
-        messages = update.get("messages") or []
-        if not isinstance(messages, list):  # the whole history, rewritten
-            messages = getattr(messages, "value", messages)
-            messages = messages.get("value", []) if isinstance(messages, Mapping) else messages
-        for message in map(read_message, messages):
+    def _show_update(self, deps: AgentDeps, written: Wrote) -> None:
+        node, update = written.node, written.update
+        for message in written.messages:
             if isinstance(message, AIMessage) and node not in REPAIRING:
                 self._show_answer(message)
             elif isinstance(message, ToolMessage):
@@ -135,9 +129,9 @@ class Transcript:
         self._screen.end_line()
         self._streamed = ""
 
-    def show_history(self, deps: AgentDeps, messages: Sequence[Any]) -> None:
+    def show_history(self, deps: AgentDeps, messages: Sequence[AnyMessage]) -> None:
         """Show what the thread holds."""
-        for message in map(read_message, messages):
+        for message in messages:
             if isinstance(message, HumanMessage):
                 self._screen.line(f"> {remove_marks(message.text)}", BOLD)
             elif isinstance(message, AIMessage):
@@ -160,8 +154,10 @@ _COMMAND = re.compile(r"/([\w-]+)(?:\s+(.*))?", re.DOTALL)
 class Conversation:
     """One thread in one terminal."""
 
-    def __init__(self, connection: Connection, screen: Screen, keyboard: Keyboard) -> None:
-        self._connection = connection
+    def __init__(self, thread: Thread, where: str, screen: Screen, keyboard: Keyboard) -> None:
+        """``where`` it runs, in words."""
+        self._thread = thread
+        self._where = where
         self._screen = screen
         self._keyboard = keyboard
         self._cards = Cards(screen, keyboard)
@@ -171,16 +167,16 @@ class Conversation:
         self._postponed: str | None = None
         """The id of the question that the person did not answer."""
         self._deps: AgentDeps
-        self._state: StateSnapshot | None = None
+        self._state: StateSnapshot
 
     async def run(self, mode: str | None) -> None:
         """Show the thread and go on with it, in ``mode``; raises ``UserError`` for a wrong one."""
-        self._deps = await self._connection.load()
+        self._deps = await self._thread.deps()
         self._transcript.show_notices(self._deps.notices, FAINT)
         if mode is not None:
             self._choose_mode(mode)
-        if (state := await self._connection.read()) is not None:
-            self._transcript.show_history(self._deps, state.values.get("messages", []))
+        self._state = await self._thread.state()
+        self._transcript.show_history(self._deps, self._state.values.get("messages", []))
         while True:
             try:
                 await self._take_turn()
@@ -193,51 +189,49 @@ class Conversation:
 
     async def _take_turn(self) -> None:
         question = await self._look()
-        state = self._state
-        input: Command[Any] | dict[str, Any] | None
+        state, run = self._state, None
         if question is not None and question.id != self._postponed:
             try:
-                input = await self._ask(question, state.values if state else {})
+                run = await self._ask(question, state.values)
             except KeyboardInterrupt:
                 self._postponed = question.id
                 self._screen.words("Nothing is approved. Enter asks again; a message goes on.")
-                return
         else:
-            cut_off = state is not None and is_cut_off(state.values, state.tasks, state.interrupts)
+            cut_off = is_cut_off(state.values, state.tasks, state.interrupts)
             if cut_off:
                 self._screen.words(CUT_OFF, ALERT)
             self._screen.line()
-            message = await self._keyboard.read_message(self._build_prompt(state))
+            message = await self._keyboard.read_message(self._build_prompt())
             self._postponed = self._postponed if message else None
-            input = await self._read_input(message, state) if message else None
-            if cut_off and not message:
-                await self._run(None)
-        if input is not None:
-            await self._run(input)
+            if message:
+                run = await self._obey(message)
+            elif cut_off:
+                run = self._thread.go_on()
+        if run is not None:
+            await self._show_run(run)
 
     async def _look(self) -> Interrupt | None:
         """Read what may have changed; gives the question that waits. Where that fails, says so."""
         try:
-            self._deps = await self._connection.load()
-            self._state = await self._connection.read()
+            self._deps = await self._thread.deps()
+            self._state = await self._thread.state()
         except UserError as error:
             self._screen.words(str(error), ALERT)
             return None
-        return None if "mode" in self._chosen else find_question(self._state)
+        return None if "mode" in self._chosen else next(iter(self._state.interrupts), None)
 
-    def _build_prompt(self, state: StateSnapshot | None) -> str:
-        mode, approvals = self._get_current(state)
+    def _build_prompt(self) -> str:
+        mode, approvals = self._get_current()
         return f"{mode}> " if approvals == Approvals.MANUAL else f"{mode} ({approvals})> "
 
-    def _get_current(self, state: StateSnapshot | None) -> tuple[str, str]:
-        values = {**(state.values if state else {}), **self._chosen}
+    def _get_current(self) -> tuple[str, str]:
+        values = {**self._state.values, **self._chosen}
         mode = values.get("mode")
         mode = mode if mode in self._deps.catalog else self._deps.catalog.default
         return str(mode), str(values.get("approvals") or self._deps.approvals.value)
 
-    async def _read_input(self, text: str, state: StateSnapshot | None) -> dict[str, Any] | None:
-        """What to run with; None for a command that runs nothing."""
-        more: dict[str, Any] = {}
+    async def _obey(self, text: str) -> Run | None:
+        """What a message begins; None for a command that runs nothing."""
         if match := _COMMAND.fullmatch(text):
             name, text = match[1], match[2] or ""
             match name:
@@ -247,20 +241,19 @@ class Conversation:
                     self._screen.lines(HELP.splitlines())
                     return None
                 case "status":
-                    self._show_status(state)
+                    self._show_status()
                     return None
                 case "approvals":
                     self._choose_approvals(text)
                     return None
                 case "compact":
-                    more["compact"] = True
+                    said = {"messages": [{"role": "user", "content": text}]} if text else {}
+                    return self._thread.run({**self._chosen, **said, "compact": True})
                 case _:
                     self._choose_mode(name)
                     if not text:
                         return None
-        if text:
-            more["messages"] = [{"role": "user", "content": text}]
-        return {**self._chosen, **more}
+        return self._thread.say(text, **self._chosen)
 
     def _choose_mode(self, slug: str) -> None:
         if slug not in self._deps.catalog:
@@ -280,37 +273,35 @@ class Conversation:
             )
         self._chosen["approvals"] = policy
 
-    def _show_status(self, state: StateSnapshot | None) -> None:
-        values = state.values if state else {}
-        mode, approvals = self._get_current(state)
+    def _show_status(self) -> None:
+        values = self._state.values
+        mode, approvals = self._get_current()
         last = (values.get("usage") or {}).get("last") or {}
         window = last.get("window")
         size = f" of {window}" if window else "; its size is not known, CONTEXT_WINDOW sets it"
-        where = self._connection.where
         lines = [
-            f"thread     {self._connection.thread}",
+            f"thread     {self._thread.id}",
             f"mode       {mode}" + (f", at most {limit}" if (limit := values.get("limit")) else ""),
             f"approvals  {approvals}",
             f"model      {self._deps.catalog[mode].model or self._deps.models.default}",
             f"switches   {self._deps.seat(mode).describe_way(values.get('instructions') or ())}",
             f"window     {last.get('used') or 0} tokens{size}",
-            f"runs       {where}",
+            f"runs       {self._where}",
         ]
         toolbox = self._deps.toolbox
         if toolbox.has_workspace:
             lines.insert(-1, f"workspace  {values.get('workspace') or toolbox.workspace.root}")
         self._screen.lines(lines)
 
-    async def _ask(self, question: Interrupt, state: dict[str, Any]) -> Command[Any]:
+    async def _ask(self, question: Interrupt, state: dict[str, Any]) -> Run:
         request: Request = question.value
         decisions = await self._cards.decide(self._deps, request["action_requests"], state)
         self._transcript.asked(request["action_requests"][-1]["id"])
-        answer = {"decisions": decisions, "question": request["question"]}
-        return Command(resume={question.id: answer})
+        return self._thread.answer(question, decisions)
 
-    async def _run(self, input: Any) -> None:
-        """Run until the end, a question or Ctrl-C; raises ``UserError``."""
-        task = asyncio.ensure_future(self._stream(input))
+    async def _show_run(self, run: Run) -> None:
+        """Show a run until its end, a question or Ctrl-C; raises ``UserError``."""
+        task = asyncio.ensure_future(self._show_events(run))
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, task.cancel)
         try:
@@ -321,8 +312,8 @@ class Conversation:
             loop.remove_signal_handler(signal.SIGINT)
             self._transcript.end_run()
 
-    async def _stream(self, input: Any) -> None:
-        async for kind, part in self._connection.stream(input):
-            if kind == "updates":
+    async def _show_events(self, run: Run) -> None:
+        async for event in run:
+            if isinstance(event, Wrote):
                 self._chosen = {}
-            self._transcript.show_part(self._deps, kind, part)
+            self._transcript.show_event(self._deps, event)

@@ -3,12 +3,10 @@
 ``README.md`` of the engine lists the names. Fixtures of pytest are in ``plugin``.
 """
 
+from modeshift.agent import APPROVE, REJECT, edit
 from modeshift.testing.agent import (
-    APPROVE,
-    REJECT,
     Conversation,
     Recorded,
-    edit,
     judge_call,
     make_agent,
     script,

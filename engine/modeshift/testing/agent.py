@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,9 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, StreamMode
 
+from modeshift.agent import APPROVE, Thread
 from modeshift.calls.judging import CallContext, judge
+from modeshift.events import Chunk, Wrote
 from modeshift.models.loading import Models
 from modeshift.models.providers import PROVIDERS
 from modeshift.modes.catalog import Catalog
@@ -40,13 +43,6 @@ Tools = Sequence[tuple[str | None, str | Callable[[ToolDeps], Sequence[Tool]]]]
 KEY = "sk-modeshift-test-0123456789abcdef"
 """What models are made with where there is no key: to be played, not asked."""
 _JUDGED_SANDBOX: Any = SimpleNamespace(has_network=False)
-APPROVE = {"type": "approve"}
-REJECT = {"type": "reject"}
-
-
-def edit(name: str, **args: Any) -> dict[str, Any]:
-    """The decision to run the tool with other arguments."""
-    return {"type": "edit", "edited_action": {"name": name, "args": args}}
 
 
 class Conversation:
@@ -55,21 +51,34 @@ class Conversation:
     def __init__(self, agent: Agent, *, is_streamed: bool = False) -> None:
         """``is_streamed``: the client reads the model's answer while it is written."""
         self.agent = agent
-        self.config: RunnableConfig = {"configurable": {"thread_id": str(uuid4())}}
+        streams: list[StreamMode] = ["updates", "messages"] if is_streamed else ["updates"]
+        config: RunnableConfig = {"configurable": {"thread_id": str(uuid4())}}
+        self.thread = Thread(config, self._get_agent, streams=streams)
         self.nodes: list[str] = []
         """Those that have run, in this object's runs."""
         self.chunks: list[AIMessageChunk] = []
         self.model = ScriptedModel(answers=[])
         """The one that ``script`` made, with what it was asked."""
-        self._modes: list[StreamMode] = ["updates", "messages"] if is_streamed else ["updates"]
+
+    async def _get_agent(self) -> Agent:
+        return self.agent
+
+    @property
+    def config(self) -> RunnableConfig:
+        """Which thread it is; with a ``checkpoint_id``, from where it goes on."""
+        return self.thread.config
+
+    @config.setter
+    def config(self, config: RunnableConfig) -> None:
+        self.thread = replace(self.thread, config=config)
 
     async def send(self, input: Any) -> None:
         """Run with an input or a ``Command`` until it ends or waits; the history must be valid."""
-        async for mode, part in self.agent.astream(input, self.config, stream_mode=self._modes):
-            if mode == "updates":
-                self.nodes += [name for name in part if name != "__interrupt__"]
-            elif isinstance(part[0], AIMessageChunk):
-                self.chunks.append(part[0])
+        async for event in self.thread.run(input):
+            if isinstance(event, Wrote):
+                self.nodes.append(event.node)
+            elif isinstance(event, Chunk):
+                self.chunks.append(event.message)
         assert problems(await self.messages()) == []
 
     async def send_until(self, node: str, input: Any) -> None:
@@ -97,7 +106,7 @@ class Conversation:
 
     async def values(self) -> dict[str, Any]:
         """The state."""
-        return dict((await self.agent.aget_state(self.config)).values)
+        return dict((await self.thread.state()).values)
 
     async def mode(self) -> str:
         """The thread's mode."""
@@ -105,7 +114,7 @@ class Conversation:
 
     async def messages(self) -> list[BaseMessage]:
         """The history."""
-        return list((await self.values()).get("messages", []))
+        return [*await self.thread.history()]
 
     async def results(self) -> dict[str, ToolMessage]:
         """The tool messages, by call id."""
@@ -117,9 +126,8 @@ class Conversation:
 
     async def waiting(self) -> list[dict[str, Any]]:
         """The action requests of the open question; empty if there is none."""
-        interrupts = (await self.agent.aget_state(self.config)).interrupts
-        assert len(interrupts) <= 1
-        return list(interrupts[0].value["action_requests"]) if interrupts else []
+        question = await self.thread.question()
+        return list(question.value["action_requests"]) if question else []
 
     async def files(self) -> dict[str, str]:
         """The text of each file in the workspace, by its path in it."""

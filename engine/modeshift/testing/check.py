@@ -12,11 +12,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from typing_extensions import override
 
+from modeshift.agent import APPROVE, REJECT, edit
 from modeshift.models.loading import Models
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.errors import NodeError
 from modeshift.project import load_project
-from modeshift.testing.agent import APPROVE, REJECT, Conversation, edit, judge_call
+from modeshift.testing.agent import Conversation, judge_call
 from modeshift.testing.modes import load_modes
 from modeshift.testing.scripted import Call, ScriptedModel, calling
 from modeshift.threads.compiled import Agent

@@ -15,6 +15,7 @@ from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import InvalidInputError, UnknownModeError, describe_misfit
 from modeshift.modes.phases import Phase
 from modeshift.modes.policy import Approvals, find_unheld, is_offered
+from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import SETTINGS
 from modeshift.threads.state import ModeChange, State, build_input_type, get_depth, list_own_keys
 
@@ -157,6 +158,14 @@ def build_settings_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Check:
         return {key: checks[key](value) for key, value in settings.items()}
 
     return check
+
+
+def check_settings(deps: AgentDeps, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What the host sets in a thread; raises ``UserError``, also where a mode's key is missing."""
+    checked: dict[str, Any] = build_settings_check(deps.catalog, deps.toolbox.specs)(settings)
+    if "mode" in checked and (problem := deps.models.problem(deps.catalog[checked["mode"]])):
+        raise InvalidInputError(problem)
+    return checked
 
 
 def build_update_check(

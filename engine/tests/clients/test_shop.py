@@ -13,7 +13,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from modeshift.calls.requests import build_title
 from modeshift.modes.errors import InvalidInputError
 from modeshift.prompts import render_summary_request
-from modeshift.testing.agent import Conversation, edit, judge_call, make_agent
+from modeshift.testing import Conversation, edit, judge_call, make_agent
 from modeshift.testing.answers import next_request
 from modeshift.testing.snapshots import Snapshot
 from tests.harness.clone import change

@@ -14,11 +14,12 @@ from langgraph.store.base import BaseStore
 import tools
 from graph.agent import build as build_agent
 from modeshift import Agent
+from modeshift.agent import APPROVE, REJECT, edit
 from modeshift.models.loading import Models
 from modeshift.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.policy import Approvals
-from modeshift.testing.agent import APPROVE, REJECT, Conversation, edit, problems
+from modeshift.testing.agent import Conversation, problems
 from modeshift.testing.scripted import ScriptedModel, ScriptStep
 from modeshift.threads.deps import AgentDeps
 from modeshift.tools.processes.sandboxes import Commands

@@ -16,7 +16,7 @@ API = {
     for module, text in zip(PARTS[1::2], PARTS[2::2], strict=True)
 }
 """Each public module with its names."""
-MAX_NAMES = 50
+MAX_NAMES = 55
 
 
 def test_the_template_imports_what_is_on_the_page() -> None:
@@ -29,7 +29,7 @@ def test_every_name_on_the_page_exists_and_every_public_one_is_there() -> None:
         for name in names:
             assert hasattr(public, name), f"{module}.{name} is on the page and not there"
         assert sorted(names) == sorted(public.__all__), module
-    assert 0 < sum(map(len, API.values())) <= MAX_NAMES
+    assert 0 < len({name for names in API.values() for name in names}) <= MAX_NAMES
 
 
 @pytest.mark.parametrize(

@@ -161,16 +161,13 @@ async def test_a_turn_cut_off_before_its_first_node_does_not_look_finished(
 IN_A_CLONE = """
 import asyncio
 from langgraph.types import Command
-from modeshift.configuration.loading import AgentCache
+from modeshift.agent import open_agent
 from modeshift.configuration.settings import load_settings
-from modeshift.configuration.user_files import open_threads
-from modeshift.threads.journal import Journal
 
 async def main():
     settings = load_settings()
-    async with open_threads(settings, settings.checkpoints) as (database, saver, store):
-        journal = Journal(database, settings.checkpoints)
-        agent = AgentCache(settings, saver, store, journal).get(settings.workspace, "offline").agent
+    async with open_agent(settings) as agents:
+        agent = agents.cache.get(settings.workspace, "offline").agent
         config = {"configurable": {"thread_id": "thread"}}
         said = {"messages": [{"role": "user", "content": "write a.txt: x"}], "mode": "code"}
         is_asked = (await agent.aget_state(config)).interrupts

@@ -23,7 +23,6 @@ from langchain_core.messages import (
     ToolCall,
     ToolMessage,
 )
-from langgraph.types import Overwrite
 from pydantic import BaseModel
 
 from modeshift.editor.display.tool_calls import (
@@ -35,6 +34,7 @@ from modeshift.editor.display.tool_calls import (
 )
 from modeshift.editor.files import Folder
 from modeshift.editor.transport import Editor
+from modeshift.events import Wrote
 from modeshift.messages.from_model import CUT_OFF
 from modeshift.messages.normal_form import get_call_id, is_sound_id
 from modeshift.messages.repair import find_open_calls, show_result
@@ -129,10 +129,8 @@ class SessionUpdates(Sender):
 
     # While the graph runs.
 
-    async def show_chunk(self, deps: AgentDeps, message: AnyMessage) -> None:
-        """Show a piece of the model's answer, from the stream ``messages``."""
-        if not isinstance(message, AIMessageChunk):
-            return  # a whole answer comes with the node's update
+    async def show_chunk(self, deps: AgentDeps, message: AIMessageChunk) -> None:
+        """Show a piece of the model's answer."""
         self.streamed += message.text
         self._has_streamed = True
         await self.show_text(message)
@@ -145,10 +143,9 @@ class SessionUpdates(Sender):
                 self.track(view)
                 await self.send(view.start())
 
-    async def show_update(self, deps: AgentDeps, node: str, update: Mapping[str, Any]) -> None:
-        """Show what a node has changed, from the stream ``updates``."""
-        messages = update.get("messages") or []
-        messages = messages.value if isinstance(messages, Overwrite) else messages
+    async def show_update(self, deps: AgentDeps, written: Wrote) -> None:
+        """Show what a node has changed."""
+        node, update, messages = written.node, written.update, written.messages
         if "subtask" in update:
             self.subtask = update["subtask"]
         if node == COMPACTING:
