@@ -13,7 +13,7 @@ from langchain_core.messages import ToolMessage
 from modeshift.modes.facts import Done
 from modeshift.storage.database import Database
 from modeshift.storage.opening import open_database
-from modeshift.threads.journal import Digests, Journal
+from modeshift.threads.journal import FileDigests, Journal
 from tests.harness.postgres import find_postgres, run_postgres
 
 CALLS = 300
@@ -25,7 +25,7 @@ async def time_calls(database: Database, folder: Path) -> tuple[float, float]:
     result, times = ToolMessage("x" * 2000, tool_call_id="a"), []
     done = Done(tool="edit_file", mode="code", is_success=True, written=("f",))
 
-    async def digest(_: Digests) -> Digests:
+    async def digest(_: FileDigests) -> FileDigests:
         return {}
 
     await journal.hold("thread")

@@ -118,12 +118,19 @@ def with_figures(page: str, figures: Mapping[str, int]) -> str:
     return page
 
 
+def read_released(page: str, what: str) -> int:
+    """The figure of the last release, which the page's table has beside the present one."""
+    (row,) = (line for line in page.splitlines() if line.startswith(f"| {what} |"))
+    return int(row.split(" | ")[-2].replace(",", ""))
+
+
 def main() -> None:
     """Print the figures."""
     root = Path(os.environ.get("IN", ".")).absolute()
-    figures = dict(measure(root))
+    figures, before = dict(measure(root)), Path(PAGE).read_text(encoding="utf-8")
+    print(f"{'':<60} {'now':>7} {'last version':>13}")
     for what, figure in figures.items():
-        print(f"{what:<60} {figure:>7,}")
+        print(f"{what:<60} {figure:>7,} {read_released(before, what):>13,}")
     if os.environ.get("WRITE") == "1":
         page = root / PAGE
         page.write_text(with_figures(page.read_text(encoding="utf-8"), figures), encoding="utf-8")

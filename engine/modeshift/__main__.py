@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from modeshift.commands.question import Question
+from modeshift.commands.question import YesOrNo
 from modeshift.modes.errors import UserError
 from modeshift.modes.plain_text import make_readable
 from modeshift.parts import COMMANDS as PARTS
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             run = import_module(f"modeshift.commands.{name.replace('-', '_')}").main
         lines: list[str] = []
         for line in run(**options):
-            if isinstance(line, Question):
+            if isinstance(line, YesOrNo):
                 _print(lines)
                 lines = []
                 line.ask()

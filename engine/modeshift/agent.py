@@ -1,4 +1,4 @@
-"""``open_agent``: the threads of the clone's agent, in this process or on a server."""
+"""``open_agent`` gives each ``Thread`` of the clone's agent, in this process or on a server."""
 
 import asyncio
 from collections.abc import (
@@ -44,12 +44,12 @@ from modeshift.threads.deps import AgentDeps
 from modeshift.threads.journal import Journal
 from modeshift.threads.mailbox import Mailbox
 
-Decision = dict[str, Any]
-APPROVE: Decision = {"type": "approve"}
-REJECT: Decision = {"type": "reject"}
+GivenDecision = dict[str, Any]
+APPROVE: GivenDecision = {"type": "approve"}
+REJECT: GivenDecision = {"type": "reject"}
 
 
-def edit(name: str, **args: Any) -> Decision:
+def edit(name: str, **args: Any) -> GivenDecision:
     """The decision to run the tool with other arguments."""
     return {"type": "edit", "edited_action": {"name": name, "args": args}}
 
@@ -107,7 +107,7 @@ class Thread:
         """A user's message; ``host`` is the rest of the input, such as ``mode``."""
         return self.run({"messages": [{"role": "user", "content": text}], **host})
 
-    def answer(self, question: Interrupt, decisions: Sequence[Decision]) -> Run:
+    def answer(self, question: Interrupt, decisions: Sequence[GivenDecision]) -> Run:
         """Answer this question, and no other, with a decision for each of its action requests."""
         answer = {"decisions": list(decisions), "question": question.value["question"]}
         command: Command[Any] = Command(resume={question.id: answer})

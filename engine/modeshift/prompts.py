@@ -1,4 +1,4 @@
-"""What the model is told: ``_base.md``, ``_mode.md``, and one Markdown file per mode.
+"""``render_mode_words`` and what else the model is told, from ``_base.md`` and ``_mode.md``.
 
 ``_base.md`` is the system prompt, the same in every mode; ``_mode.md`` is the frame of a mode's
 own words. Both are Jinja2 templates. ``_summary.md`` asks for a summary of the conversation. A

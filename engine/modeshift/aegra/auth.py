@@ -1,4 +1,4 @@
-"""The dev server's checks, in the form in which Aegra asks: a mapping of headers, a flat body.
+"""``check_new_run`` and other checks of the dev server, in the form in which Aegra asks.
 
 Aegra itself keeps users' threads, runs, crons, assistants and stored items apart.
 """
@@ -17,13 +17,13 @@ auth = Auth()
 
 
 @auth.authenticate
-async def authenticate(headers: Mapping[str, str]) -> Auth.types.MinimalUserDict:
+async def authenticate_here(headers: Mapping[str, str]) -> Auth.types.MinimalUserDict:
     """The user whose token is given; raises a 401."""
     return await dev.authenticate(headers.get("authorization"))
 
 
 @auth.on.threads.create_run
-async def check_run(ctx: Auth.types.AuthContext, value: Any) -> None:
+async def check_new_run(ctx: Auth.types.AuthContext, value: Any) -> None:
     """Raises a 422 for what the graph would not take, before there is a run."""
     config = value.get("config") or {}
     for place in ("context", "checkpoint"):
@@ -34,8 +34,8 @@ async def check_run(ctx: Auth.types.AuthContext, value: Any) -> None:
 
 @auth.on.crons
 async def check_cron(ctx: Auth.types.AuthContext, value: Any) -> None:
-    """As ``check_run``."""
-    await check_run(ctx=ctx, value=value)
+    """As ``check_new_run``."""
+    await check_new_run(ctx=ctx, value=value)
 
 
 @auth.on.assistants

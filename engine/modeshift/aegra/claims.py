@@ -22,7 +22,7 @@ from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.server.checkpointer import CLONE, database
 from modeshift.storage.database import Database
 from modeshift.storage.postgres_threads import migrating
-from modeshift.storage.threads import list_questions, prepare
+from modeshift.storage.threads import list_questions, prepare_tables
 
 SECONDS = 15
 """How long a claim holds that nobody renews, by the clock of Postgres."""
@@ -188,7 +188,7 @@ async def prepare_database() -> None:
 
     Neither Aegra's migrations nor its first assistant stand two processes that start together.
     """
-    await prepare(database)
+    await prepare_tables(database)
     await database.migrate("aegra", _STEPS)
     await database.execute(_FORGET)
     async with migrating(database):

@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from modeshift.aegra.run_claims import parse
+from modeshift.aegra.run_claims import parse_object
 from modeshift.modes.errors import InvalidInputError, StorageError, UserError
 from modeshift.server.answers import make_receive
 from modeshift.server.checkpointer import database
@@ -39,7 +39,7 @@ class Refusals:
         try:
             if _RUNS.fullmatch(f"{scope.get('method')} {scope.get('path')}"):
                 body = await Request(scope, receive).body()
-                _check_run(parse(body))
+                _check_run(parse_object(body))
                 receive = make_receive(body, receive)
             await self.app(scope, receive, note)
         except ClientDisconnect:

@@ -1,4 +1,4 @@
-"""``app``: our own routes, to which Aegra adds its own, and a token is asked for on all."""
+"""``app`` and ``follow_thread``: our own routes beside Aegra's; a token is asked for on all."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -115,7 +115,7 @@ class RunClaims:
     async def _search(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Aegra finds no threads by their ids, and always answers with all of their fields."""
         body = await Request(scope, receive).body()
-        search = parse(body)
+        search = parse_object(body)
         if search.pop("select", None) is not None or "ids" in search:
             body = json.dumps(search).encode()
         if isinstance(ids := search.get("ids"), list):
@@ -155,7 +155,7 @@ async def _explain(body: bytes, run: str) -> bytes:
     return FAILED.sub(lambda _: text, body) if text else body
 
 
-def parse(body: bytes) -> dict[str, Any]:
+def parse_object(body: bytes) -> dict[str, Any]:
     """A request's object; empty for what is no object: whose it is says what is wrong."""
     try:
         value = json.loads(body)
@@ -166,7 +166,7 @@ def parse(body: bytes) -> dict[str, Any]:
 
 def translate_run(body: bytes, holder: str) -> bytes:
     """A run's body as Aegra wants it; one that is no run is for Aegra to refuse."""
-    run = parse(body)
+    run = parse_object(body)
     config = run.get("config") or {}
     here = config.get("configurable") or {} if isinstance(config, dict) else None
     if not run or not isinstance(here, dict):

@@ -36,13 +36,13 @@ from modeshift.modes.phases import Phase
 from modeshift.observing import Report, observe
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import follow
-from modeshift.threads.journal import Digests, Effect, Journal
+from modeshift.threads.journal import BegunCall, FileDigests, Journal
 from modeshift.threads.mailbox import read_host_changes
 from modeshift.threads.routing import get_thread, next_step, sets_only_approvals
 from modeshift.threads.seats import Seat
 from modeshift.threads.state import ActTask, Facts, Planned, State, Update
 from modeshift.tools.network import using_key
-from modeshift.tools.processes.background import Calling, Ran, calling
+from modeshift.tools.processes.background import Calling, Ran, current_calling
 from modeshift.tools.processes.workspace_lock import workspace_lock
 
 
@@ -61,14 +61,14 @@ async def run_tool(
     # With paths and URL as they were resolved and judged, not as they may resolve by now.
     args = {**judged.call["args"], **judged.resolved}
     call = ToolCall(name=judged.call["name"], args=args, id=id, type="tool_call")
-    before, ran = calling.set(context), context.ran
+    before, ran = current_calling.set(context), context.ran
     try:
         message = await judged.tool.runnable.ainvoke(call, config)
     except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
         text = describe_failure(error, _name_source(judged), id, max_characters)
         return build_not_run_result(judged.call, text), {}
     finally:
-        calling.reset(before)
+        current_calling.reset(before)
     assert isinstance(message, ToolMessage)
     blocks = message.content if isinstance(message.content, list) else []
     images = [block for block in blocks if isinstance(block, dict) and block.get("type") == "image"]
@@ -154,9 +154,9 @@ class DueCall:
         self.result: Update | None = None
         """What ``run`` or ``not_run`` gave."""
         self._key = get_key(task["planned"], self._thread)
-        self._begun: Effect | None = None
+        self._begun: BegunCall | None = None
         """As it ended when it ran before."""
-        self._before: Digests = {}
+        self._before: FileDigests = {}
         """Of the files that it edits."""
         is_read_only = judged.verdict.is_read_only
         self._changes_the_world = judged.effect.changes_the_world and not is_read_only
@@ -308,7 +308,7 @@ class DueCall:
         return follow(self._deps, self.task.get("facts", {}), done)
 
     def _settle(
-        self, message: ToolMessage, updates: dict[str, Any], before: Digests, after: Digests
+        self, message: ToolMessage, updates: dict[str, Any], before: FileDigests, after: FileDigests
     ) -> Update:
         """The update with the result; what else was approved expects the files as they are now."""
         judged, task = self._judged, self.task

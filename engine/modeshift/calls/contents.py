@@ -13,9 +13,14 @@ from typing import Any
 
 from modeshift.modes.errors import ToolFailedError
 from modeshift.threads.deps import AgentDeps
-from modeshift.threads.journal import UNREADABLE, Digests
+from modeshift.threads.journal import UNREADABLE, FileDigests
 from modeshift.threads.state import Planned, Remembered
-from modeshift.tools.workspace.text import TextFormat, find_places, read_replacements, replace
+from modeshift.tools.workspace.text import (
+    TextFormat,
+    find_places,
+    read_replacements,
+    replace_pieces,
+)
 from modeshift.tools.workspace.workspace import MAX_FILE_BYTES, Workspace
 
 
@@ -40,8 +45,8 @@ def _digest_file(workspace: Workspace, path: str) -> str:
         return UNREADABLE if os.path.lexists(workspace.root / path) else "none"
 
 
-async def foresee(deps: AgentDeps, paths: Sequence[str], args: Mapping[str, Any]) -> Digests:
-    """Digests of the files as an edit is to leave them; none where that cannot be told.
+async def foresee(deps: AgentDeps, paths: Sequence[str], args: Mapping[str, Any]) -> FileDigests:
+    """FileDigests of the files as an edit is to leave them; none where that cannot be told.
 
     For tools that are given a file's whole text, or pieces of it and their replacements.
     """
@@ -62,7 +67,7 @@ def _foresee(workspace: Workspace, path: str, args: Mapping[str, Any]) -> bytes 
             return kind.encode(args["content"])
         text = kind.decode(before)
         edits = read_replacements(args)
-        return kind.encode(replace(text, find_places(path, text, edits))) if edits else None
+        return kind.encode(replace_pieces(text, find_places(path, text, edits))) if edits else None
     except ToolFailedError:  # the tool will say so
         return None
 

@@ -16,7 +16,7 @@ from modeshift.calls.ways import (
     find_way_problem,
     is_free,
     list_suggestions,
-    read_values,
+    read_fact_values,
 )
 from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import find_last_answer, find_open_calls
@@ -179,7 +179,7 @@ async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged
     values: Values = {}
     targets, way = list_switch_targets(tool.spec.effect, args), get_way(tool.spec.effect)
     if targets and not context.is_by_hand:
-        values = await read_values(deps, context.facts, context.seat.mode.slug, targets, way)
+        values = await read_fact_values(deps, context.facts, context.seat.mode.slug, targets, way)
     if problem := find_problem(deps, context, tool, targets, values):
         return _deny(call, problem)
     ruling = find_verdict(deps, context, tool, args, values)
@@ -345,7 +345,7 @@ def _deny(call: ToolCall, reason: str) -> Judged:
     return Judged(call, Verdict("deny", reason, InvalidCallError))
 
 
-class Question(NamedTuple):
+class JudgedQuestion(NamedTuple):
     """The open question, judged anew."""
 
     message: str
@@ -360,7 +360,7 @@ class Question(NamedTuple):
         return f"{self.message} {self.asked['digest']}"
 
 
-async def judge_question(deps: AgentDeps, state: State) -> Question | None:
+async def judge_question(deps: AgentDeps, state: State) -> JudgedQuestion | None:
     """The question that is open; None if there is none, or it would be another one now."""
     message, calls = find_last_answer(state["messages"]), find_open_calls(state["messages"])
     asked = state.get("asked")
@@ -371,7 +371,7 @@ async def judge_question(deps: AgentDeps, state: State) -> Question | None:
     judged = await judge_all(deps, context, calls)
     if asked["digest"] != digest_question(judged):
         return None
-    return Question(str(message.id), asked, context, judged)
+    return JudgedQuestion(str(message.id), asked, context, judged)
 
 
 def digest_question(judged: Sequence[Judged]) -> str:

@@ -8,7 +8,7 @@ from langchain_core.messages import ToolCall, ToolMessage
 
 from modeshift.calls.contents import digest_contents, remember
 from modeshift.calls.decisions import Approve, Decision, Edit, Respond
-from modeshift.calls.judging import Judged, Question, judge
+from modeshift.calls.judging import Judged, JudgedQuestion, judge
 from modeshift.calls.requests import MAX_REASON, NO_REASON
 from modeshift.calls.ways import list_suggestions
 from modeshift.messages.normal_form import get_call_id
@@ -28,7 +28,7 @@ How = Literal["by hand", "by edge"] | None
 class Outcome:
     """The decisions on the calls of one message; mutable."""
 
-    def __init__(self, deps: AgentDeps, question: Question, thread: str) -> None:
+    def __init__(self, deps: AgentDeps, question: JudgedQuestion, thread: str) -> None:
         """``thread`` is an id."""
         self._deps = deps
         self._question = question

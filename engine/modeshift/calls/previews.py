@@ -20,7 +20,7 @@ from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.modes.plain_text import escape_invisible, make_readable, to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.tools.tool import Tool
-from modeshift.tools.workspace.text import find_places, read_replacements, replace
+from modeshift.tools.workspace.text import find_places, read_replacements, replace_pieces
 
 MAX_COMPARED = 400_000
 """Characters of both texts, for a diff; of longer ones the new text is shown alone."""
@@ -30,7 +30,7 @@ MAX_PAIRS = 4_000_000
 MAX_SHOWN = 1_000_000
 AROUND = 3
 """Lines around a change."""
-Line = tuple[str, str]
+DiffLine = tuple[str, str]
 """A sign (``+``, ``-``, a blank, or ``@`` for lines left out) and the line."""
 
 
@@ -40,7 +40,7 @@ class FileChange(TypedDict):
     path: str
     before: str | None
     after: str
-    lines: list[Line]
+    lines: list[DiffLine]
     problem: NotRequired[str]
 
 
@@ -176,7 +176,7 @@ def _preview_edit(deps: AgentDeps, tool: Tool, args: Mapping[str, Any]) -> FileC
         if isinstance(args.get("content"), str):
             after = args["content"]
         elif edits := read_replacements(args):
-            after = replace(before or "", find_places(path, before or "", edits))
+            after = replace_pieces(before or "", find_places(path, before or "", edits))
         else:
             return None
     except ToolFailedError as error:
@@ -214,8 +214,8 @@ def _split(text: str) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def _compare(old: list[str], new: list[str]) -> list[Line]:
-    lines = list[Line]()
+def _compare(old: list[str], new: list[str]) -> list[DiffLine]:
+    lines = list[DiffLine]()
     matcher = SequenceMatcher(None, old, new, autojunk=len(old) * len(new) > MAX_PAIRS)
     for group in matcher.get_grouped_opcodes(AROUND):
         lines.append(("@", f"line {group[0][3] + 1}"))

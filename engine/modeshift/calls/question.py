@@ -1,4 +1,4 @@
-"""``Calls``: the calls of an answer, judged, and what may come of them."""
+"""``Calls`` of an answer, judged, and the ``OpenQuestion`` that may come of them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from langgraph.types import Overwrite
 
 from modeshift.calls.contents import digest_contents
 from modeshift.calls.decisions import Decision, ask_person
-from modeshift.calls.judging import Judged, Question, digest_question, judge_question
+from modeshift.calls.judging import Judged, JudgedQuestion, digest_question, judge_question
 from modeshift.calls.outcome import Outcome, plan_batches
 from modeshift.calls.requests import build_request
 from modeshift.messages.repair import VOID, repair
@@ -23,7 +23,7 @@ class OpenQuestion:
     def __init__(
         self,
         deps: AgentDeps,
-        question: Question,
+        question: JudgedQuestion,
         thread: str,
         who: str = "",
         decided: list[Decision] | None = None,

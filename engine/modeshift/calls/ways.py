@@ -37,7 +37,7 @@ def list_suggestions(args: Mapping[str, Any]) -> dict[str, str | None]:
     return labels
 
 
-async def read_values(
+async def read_fact_values(
     deps: AgentDeps, facts: Facts, source: str, targets: Iterable[str], way: Way
 ) -> Values:
     """The facts that decide on ways to these modes, and on others that an answer would name."""
@@ -108,7 +108,7 @@ def list_ways_out(deps: AgentDeps, slug: str) -> list[dict[str, Any]]:
 async def read_switch_facts(deps: AgentDeps, state: State, switch: Switch) -> Values:
     """The facts that decide on an approved switch."""
     targets = [switch["mode_slug"]]
-    return await read_values(
+    return await read_fact_values(
         deps, state.get("facts", {}), state["mode"], targets, choose_way(switch)
     )
 

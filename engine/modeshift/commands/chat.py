@@ -14,7 +14,7 @@ from modeshift.configuration.settings import Settings, load_settings
 from modeshift.configuration.user_files import get_history_file
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
 from modeshift.storage.kept_threads import spell_thread
-from modeshift.terminal.conversation import Conversation
+from modeshift.terminal.conversation import Chat
 from modeshift.terminal.screen import FAINT, Keyboard, Screen
 
 
@@ -53,5 +53,5 @@ async def _talk(settings: Settings, id: str, mode: str | None, *, is_new: bool) 
         screen.words(f"model {model}{workspace}", FAINT, "")
         screen.words(f"{where}; /help lists the commands, Ctrl-D leaves", FAINT, "")
         keyboard = Keyboard(get_history_file(settings.checkpoints))
-        await Conversation(thread, where, screen, keyboard).run(mode)
+        await Chat(thread, where, screen, keyboard).run(mode)
         return bool((await thread.state()).values)

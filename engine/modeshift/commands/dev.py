@@ -75,7 +75,7 @@ def main(
         print_when_up(address, text, browser=browser)
         if not is_json:
             print("Starting the server ...", flush=True)
-        serve(settings.listen, number, reload=reload, verbose=verbose, is_json=is_json)
+        serve_here(settings.listen, number, reload=reload, verbose=verbose, is_json=is_json)
     return iter(())
 
 
@@ -141,7 +141,7 @@ def check_port(host: str, given: str | None) -> int:
     return port
 
 
-def serve(host: str, port: int, *, reload: bool, verbose: bool, is_json: bool) -> None:
+def serve_here(host: str, port: int, *, reload: bool, verbose: bool, is_json: bool) -> None:
     """Run ``langgraph dev`` in this process, which has its imports already."""
     level, color = "INFO" if verbose or is_json else "WARNING", str(sys.stdout.isatty())
     defaults = {**DEFAULTS, "LOG_LEVEL": level, "LOG_COLOR": color, "LOG_JSON": str(is_json)}

@@ -1,11 +1,11 @@
-"""``Question``: what a command asks in between; a ``main`` yields it among its lines."""
+"""``YesOrNo``: what a command asks in between; a ``main`` yields it among its lines."""
 
 import sys
 from dataclasses import dataclass
 
 
 @dataclass
-class Question:
+class YesOrNo:
     """Answered by ``y`` or ``yes`` on standard input; by anything else, or its end, with no."""
 
     text: str

@@ -6,12 +6,12 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 
-from modeshift.commands.question import Question
+from modeshift.commands.question import YesOrNo
 from modeshift.configuration.loading import build_commands
 from modeshift.configuration.mcp_file import ProjectServers, ServerEntry, read_project_servers
 from modeshift.configuration.project_files import ProjectFiles, read_project
 from modeshift.configuration.settings import Settings, load_settings
-from modeshift.configuration.sources import check_modes
+from modeshift.configuration.sources import check_modes_file
 from modeshift.configuration.user_files import TrustedServer, TrustFile, find_differences
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.files import parse_modes
@@ -33,7 +33,7 @@ def show_servers(project: ProjectServers, settings: Settings) -> Iterator[str]:
 
 def trust_servers(
     project: ProjectServers, settings: Settings, workspace: Workspace
-) -> Iterator[str | Question]:
+) -> Iterator[str | YesOrNo]:
     """Show each server; once a person wants it started, its tools; record what is accepted."""
     pool = open_pool()
     if isinstance(pool, NoPool):
@@ -50,7 +50,7 @@ def trust_servers(
         before = trusted.get(name)
         if changes := before.find_changes(entry.as_written()) if before else "":
             yield _row("changed", f"since it was last trusted: {changes}")
-        start = Question(f"Start {name!r} now, to see what it tells the model?")
+        start = YesOrNo(f"Start {name!r} now, to see what it tells the model?")
         try:
             server = entry.resolve(name, "workspace", workspace.root, os.environ)
             yield start
@@ -63,7 +63,7 @@ def trust_servers(
             continue
         accepted = {tool.name: tool for tool in tools if not tool.find_hidden()}
         yield from _describe_tools(tools, before.tools if before else {})
-        accept = Question(f"Trust {name!r} and its tools ({len(accepted)}), as shown?")
+        accept = YesOrNo(f"Trust {name!r} and its tools ({len(accepted)}), as shown?")
         yield accept
         if accept.is_yes:
             trust.trust_server(workspace.root, name, TrustedServer(entry.as_written(), accepted))
@@ -112,7 +112,7 @@ def _describe_tools(
         yield f"  tool {to_one_line(name)} is gone"
 
 
-def main(*, show: bool = False, revoke: bool = False) -> Iterator[str | Question]:
+def main(*, show: bool = False, revoke: bool = False) -> Iterator[str | YesOrNo]:
     """What is trusted, recorded once all of it could be read; raises ``UserError``.
 
     MCP servers come after the files, and are asked about one by one.
@@ -156,7 +156,7 @@ def _list_contents(files: ProjectFiles, workspace: Workspace) -> Iterator[str]:
         yield f"  {name} ({len(text)} characters)"
         if name in files.modes:
             parsed = parse_modes(text, name)
-            checked = check_modes(parsed, Level.PROJECT, name, tool_specs(workspace))
+            checked = check_modes_file(parsed, Level.PROJECT, name, tool_specs(workspace))
             for mode in checked.values():
                 if isinstance(mode, Mode):
                     yield from _describe_mode(mode)

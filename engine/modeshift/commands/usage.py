@@ -29,7 +29,7 @@ _QUERY = """
 _HEADS = ("answers", "input", "cached", "written", "output")
 
 
-class Thread(NamedTuple):
+class ThreadUsage(NamedTuple):
     """What one thread has taken; by model, and empty for one of a version that did not count."""
 
     id: str
@@ -70,7 +70,7 @@ def main(thread: str | None = None, *, json: bool = False) -> Iterator[str]:
 
 async def _read_all(
     settings: Settings, databases: Sequence[Database], id: str | None
-) -> tuple[list[Thread], list[Thread]]:
+) -> tuple[list[ThreadUsage], list[ThreadUsage]]:
     """The threads of the server, and those of editors."""
     try:
         if not settings.has_postgres:
@@ -89,11 +89,11 @@ async def _read_all(
             await database.close()
 
 
-async def read_threads(database: Database, id: str | None = None) -> list[Thread]:
+async def read_threads(database: Database, id: str | None = None) -> list[ThreadUsage]:
     """All threads, or that with ``id``; raises ``UserError``."""
     if isinstance(database, SqliteDatabase) and not database.file.exists():
         return []
-    threads: dict[str, Thread] = {}
+    threads: dict[str, ThreadUsage] = {}
     try:
         if not await database.list_columns("checkpoints"):
             return []
@@ -103,13 +103,13 @@ async def read_threads(database: Database, id: str | None = None) -> list[Thread
             before = threads[thread].taken if thread in threads else {}
             taken = add_tokens(before, usage.get("thread", {}), times)
             turn = usage.get("turn") or {}
-            threads[thread] = Thread(thread, taken, turn, usage.get("last"))
+            threads[thread] = ThreadUsage(thread, taken, turn, usage.get("last"))
     except sqlite3.Error as error:
         raise ConfigurationError(f"{database.name} cannot be read: {error}") from error
     return list(threads.values())
 
 
-def _as_data(threads: list[Thread], prices: Prices) -> list[dict[str, Any]]:
+def _as_data(threads: list[ThreadUsage], prices: Prices) -> list[dict[str, Any]]:
     return [{**each._asdict(), "cost": _as_text(prices.find_cost(each.taken))} for each in threads]
 
 
@@ -117,7 +117,7 @@ def _as_text(cost: Decimal | None) -> str | None:
     return None if cost is None else f"{cost:f}"
 
 
-def _describe(thread: Thread, prices: Prices, with_turn: bool) -> Iterator[str]:
+def _describe(thread: ThreadUsage, prices: Prices, with_turn: bool) -> Iterator[str]:
     cost = prices.find_cost(thread.taken)
     shown = "" if cost is None else f"  {cost:.4f} {CURRENCY}"
     yield f"  {to_one_line(thread.id)}" + (shown if thread.taken else "  nothing was counted")
@@ -144,14 +144,14 @@ def _list_models(taken: dict[str, Tokens]) -> Iterator[str]:
             yield f"      and {tokens['unknown']} without a count: what they took is not known"
 
 
-def _find_total(threads: list[Thread], prices: Prices) -> Decimal | None:
+def _find_total(threads: list[ThreadUsage], prices: Prices) -> Decimal | None:
     """The sum: a price that depends on a request's length may be known for each thread alone."""
     costs = [prices.find_cost(each.taken) for each in threads if each.taken]
     known = [cost for cost in costs if cost is not None]
     return sum(known, Decimal()).normalize() if known and len(known) == len(costs) else None
 
 
-def _explain_cost(threads: list[Thread], prices: Prices) -> str:
+def _explain_cost(threads: list[ThreadUsage], prices: Prices) -> str:
     if (cost := _find_total(threads, prices)) is not None:
         return f"{cost:f} {CURRENCY}"
     models = [item for each in threads for item in each.taken.items()]

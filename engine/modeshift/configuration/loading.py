@@ -1,4 +1,4 @@
-"""``AgentCache``: agents that are rebuilt when a file changes that they were made from."""
+"""``AgentLoader`` makes the agent of files; ``AgentCache`` has it made anew when one changes."""
 
 import asyncio
 import json

@@ -16,7 +16,7 @@ from modeshift.configuration.prompt_rules import (
     SKILL_FILE,
     SKILL_FOLDERS,
     STANDING_IN,
-    Rule,
+    PromptRule,
     Skill,
     cut,
     find_unused,
@@ -73,7 +73,7 @@ class ProjectFiles:
         return {name: self.texts[name] for name in MODES_FILES if name in self.texts}
 
     @cached_property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> tuple[PromptRule, ...]:
         """What the model is told in a mode, or in every mode."""
         return (*list_rules(self.texts), *list_skills(self.skills))
 

@@ -33,7 +33,7 @@ NO_RULES = (
 _FOLDER = re.compile(r"rules(?:-.*)?", re.DOTALL)
 
 
-class Rule(NamedTuple):
+class PromptRule(NamedTuple):
     """A text, and where it is from."""
 
     name: str
@@ -49,7 +49,7 @@ class Rule(NamedTuple):
 class PromptRules:
     """Immutable."""
 
-    def __init__(self, rules: Iterable[Rule] = ()) -> None:
+    def __init__(self, rules: Iterable[PromptRule] = ()) -> None:
         self._rules = tuple(rules)
 
     def render(self, slug: str | None) -> str:
@@ -85,12 +85,12 @@ def cut(text: str) -> str:
     )
 
 
-def read_user_rules(folders: Iterable[Path], last: LastLoaded) -> list[Rule]:
+def read_user_rules(folders: Iterable[Path], last: LastLoaded) -> list[PromptRule]:
     """The user's own rules: ``rules`` and ``rules-{slug}`` in these folders, where links count.
 
     Watches them, and adds to the notices what cannot be read.
     """
-    rules: list[Rule] = []
+    rules: list[PromptRule] = []
     for folder in folders:
         paths = sorted(path for path in folder.glob("rules*/") if _FOLDER.fullmatch(path.name))
         last.watch(folder, *paths)
@@ -101,22 +101,22 @@ def read_user_rules(folders: Iterable[Path], last: LastLoaded) -> list[Rule]:
                     last.watch(file)
                     if not file.is_dir() and not file.name.endswith(NO_RULES):
                         text = last.load(str(file), partial(read_user_file, file)) or ""
-                        rules.append(Rule(str(file), text, slug))
+                        rules.append(PromptRule(str(file), text, slug))
     return rules
 
 
-def list_rules(texts: Mapping[str, str]) -> Iterator[Rule]:
+def list_rules(texts: Mapping[str, str]) -> Iterator[PromptRule]:
     """The rules among the texts of a workspace, by path."""
     if AGENTS in texts:
-        yield Rule(AGENTS, texts[AGENTS])
-    by_slug: dict[str | None, dict[str, list[Rule]]] = {}
+        yield PromptRule(AGENTS, texts[AGENTS])
+    by_slug: dict[str | None, dict[str, list[PromptRule]]] = {}
     for pattern, folders in ((IN_EDITORS, EDITORS), (STANDING_IN, STAND_INS)):
         for folder in folders:
             for name, text in texts.items():
                 if (match := pattern.fullmatch(name)) and match[1] == folder:
                     group = "" if pattern is IN_EDITORS else folder
                     rules = by_slug.setdefault(match[2], {}).setdefault(group, [])
-                    rules.append(Rule(name, text, match[2]))
+                    rules.append(PromptRule(name, text, match[2]))
     for groups in by_slug.values():
         yield from next(iter(groups.values()))
 
@@ -187,7 +187,7 @@ def parse_skill(text: str, where: str, path: str) -> Skill:
     return Skill(name, to_one_line(description, MAX_DESCRIPTION), path, tuple(filter(None, slugs)))
 
 
-def list_skills(skills: Iterable[Skill]) -> Iterator[Rule]:
+def list_skills(skills: Iterable[Skill]) -> Iterator[PromptRule]:
     """What the model is told of them, in each mode that they are for."""
     by_slug: dict[str | None, list[str]] = {}
     for skill in skills:
@@ -195,4 +195,4 @@ def list_skills(skills: Iterable[Skill]) -> Iterator[Rule]:
             line = f"- {skill.name} ({skill.path}): {skill.description}"
             by_slug.setdefault(slug, []).append(line)
     for slug, lines in by_slug.items():
-        yield Rule("Skills", "\n".join([_HOW, "", *lines]), slug)
+        yield PromptRule("Skills", "\n".join([_HOW, "", *lines]), slug)

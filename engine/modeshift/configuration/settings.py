@@ -1,4 +1,4 @@
-"""``load_settings``: the settings as the environment and ``.env`` have them, or what is wrong."""
+"""``Settings``: what the environment and ``.env`` say, or what is wrong with it."""
 
 import json
 import os

@@ -83,7 +83,7 @@ def read_modes(
             last.lost.append(_read_lost(content))
             continue
         last.notices += parsed.warnings
-        read = check_modes(parsed, level, name, specs)
+        read = check_modes_file(parsed, level, name, specs)
         modes = [last.load(f"{name} {slug}", partial(_take, entry)) for slug, entry in read.items()]
         if level is not Level.PROJECT:
             last.lost += [slug for slug, mode in zip(read, modes, strict=True) if mode is None]
@@ -146,7 +146,7 @@ def _take(entry: Mode | str) -> Mode:
     return entry
 
 
-def check_modes(
+def check_modes_file(
     parsed: ModesFile, level: Level, name: str, specs: Sequence[ToolSpec]
 ) -> dict[str, Mode | str]:
     """The modes of a file by slug, or why one cannot be used."""

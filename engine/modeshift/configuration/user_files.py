@@ -24,7 +24,7 @@ from modeshift.modes.edges.edges import ANY
 from modeshift.modes.errors import ConfigurationError, ModeFileError, describe_misfit
 from modeshift.modes.plain_text import to_one_line
 from modeshift.storage.database import Database
-from modeshift.storage.threads import open_saver, open_store, prepare
+from modeshift.storage.threads import open_saver, open_store, prepare_tables
 from modeshift.tools.servers import ToolDescription
 
 
@@ -84,7 +84,7 @@ async def open_threads(
     if not settings.has_postgres:
         await asyncio.to_thread(make_private, file)
     try:
-        await prepare(database)
+        await prepare_tables(database)
         async with open_saver(database) as saver, open_store(database) as store:
             yield database, saver, store
     finally:

@@ -14,7 +14,7 @@ from modeshift.agent import open_agent
 from modeshift.configuration.loading import AgentCache
 from modeshift.configuration.settings import load_settings
 from modeshift.editor.files import McpServer, take_servers
-from modeshift.editor.session import Session
+from modeshift.editor.session import EditorSession
 from modeshift.editor.store import Record, Sessions
 from modeshift.editor.transport import Editor
 from modeshift.editor.turn import PromptBlock
@@ -56,7 +56,7 @@ class EditorAgent:
         self._editor = editor
         self._agents = agents
         self._store = store
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, EditorSession] = {}
         """All that were ever open: a closed one may still be ending its turn."""
 
     async def authenticate(self, **_: Any) -> schema.AuthenticateResponse:
@@ -160,9 +160,11 @@ class EditorAgent:
         """End everything because the client is gone."""
         await asyncio.gather(*(session.leave() for session in self._sessions.values()))
 
-    async def _open(self, record: Record, cwd: str, mcp_servers: Servers) -> Session:
+    async def _open(self, record: Record, cwd: str, mcp_servers: Servers) -> EditorSession:
         if record.id not in self._sessions:
-            self._sessions[record.id] = Session(self._editor, record, self._agents, self._store)
+            self._sessions[record.id] = EditorSession(
+                self._editor, record, self._agents, self._store
+            )
         session = self._sessions[record.id]
         await session.open(Path(cwd), take_servers(mcp_servers or ()))
         return session
@@ -178,7 +180,7 @@ class EditorAgent:
             )
         return record
 
-    def _find(self, session_id: str) -> Session:
+    def _find(self, session_id: str) -> EditorSession:
         session = self._sessions.get(session_id)
         if session is None or not session.is_open:
             raise RequestError(

@@ -1,4 +1,4 @@
-"""``ask_person``: has the editor ask about the calls that wait, one after another."""
+"""``ask_in_editor``: has the editor ask about the calls that wait, one after another."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from modeshift.calls.requests import ActionRequest, Request
 from modeshift.calls.ways import list_suggestions
 from modeshift.editor.display.tool_calls import ShownContent, ToolCallView, as_output, as_prose
 from modeshift.editor.display.updates import SessionUpdates
-from modeshift.editor.files import Folder, describe_error
+from modeshift.editor.files import Folder, describe_refusal
 from modeshift.editor.options import APPROVALS
 from modeshift.editor.session_config import SessionConfig
 from modeshift.modes.effects import Effect
@@ -46,7 +46,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Question:
+class CallQuestion:
     """A question about one call; none of its first options gives most away."""
 
     view: ToolCallView
@@ -63,7 +63,7 @@ class Question:
         action: ActionRequest,
         state: Mapping[str, Any],
         approvals: str,
-    ) -> "Question":
+    ) -> "CallQuestion":
         """The question to ask in a thread with this ``state``. Blocks."""
         call = ToolCall(name=action["name"], args=action["args"], id=action["id"])
         view = ToolCallView.of(deps, folder, call)
@@ -186,7 +186,7 @@ def _offer_approval(action: ActionRequest, view: ToolCallView) -> Iterator[Optio
 CHOICE, WORDS = "suggestion", "words"
 
 
-def build_form(question: Question, session_id: str) -> schema.ElicitationFormSessionMode:
+def build_form(question: CallQuestion, session_id: str) -> schema.ElicitationFormSessionMode:
     """Its suggestions to choose from, and a line for other words; nothing is chosen at first."""
     fields: dict[str, schema.ElicitationStringPropertySchema] = {}
     suggestions = [each for each in question.options if each.decision is not None]
@@ -205,7 +205,7 @@ def build_form(question: Question, session_id: str) -> schema.ElicitationFormSes
     )
 
 
-def read_form(question: Question, answer: schema.CreateElicitationResponse) -> Option | None:
+def read_form(question: CallQuestion, answer: schema.CreateElicitationResponse) -> Option | None:
     """What was answered, words first; None if the form was closed, or for what it did not offer.
 
     A form that is declined, or left empty, is an answer in the chat.
@@ -230,7 +230,7 @@ class EditorGone(Exception):  # noqa: N818  # not an error
     """The connection is closed; a question stays open."""
 
 
-async def ask_person(
+async def ask_in_editor(
     config: SessionConfig, updates: SessionUpdates, interrupt: Interrupt
 ) -> Run | None:
     """The answer; None to wait for one in the chat, or if another mode is chosen meanwhile.
@@ -244,7 +244,7 @@ async def ask_person(
     rejected = list[Effect]()
     for action in request["action_requests"]:
         question = await asyncio.to_thread(
-            Question.of, deps, updates.folder, action, values, approvals
+            CallQuestion.of, deps, updates.folder, action, values, approvals
         )
         if question.has_no_choices and not updates.editor.has_forms:
             await updates.say(action["description"])
@@ -264,9 +264,9 @@ async def ask_person(
 
 
 async def _decide(
-    config: SessionConfig, updates: SessionUpdates, question: Question
+    config: SessionConfig, updates: SessionUpdates, question: CallQuestion
 ) -> dict[str, Any] | None:
-    """The person's decision on one call; None as in ``ask_person``."""
+    """The person's decision on one call; None as in ``ask_in_editor``."""
     asking = asyncio.ensure_future(_ask(updates, question))
     mode_chosen = asyncio.ensure_future(config.mode_is_pending.wait())
     try:
@@ -277,7 +277,7 @@ async def _decide(
     except ConnectionError:
         raise EditorGone from None
     except (RequestError, ValidationError) as error:
-        problem = f"the editor did not ask about {question.view.title!r}: {describe_error(error)}"
+        problem = f"the editor did not ask about {question.view.title!r}: {describe_refusal(error)}"
         raise RequestError(INTERNAL_ERROR, problem) from error
     finally:
         asking.cancel()
@@ -287,7 +287,7 @@ async def _decide(
     return chosen.decision
 
 
-async def _ask(updates: SessionUpdates, question: Question) -> Option | None:
+async def _ask(updates: SessionUpdates, question: CallQuestion) -> Option | None:
     """Have the editor ask; None if its dialog was closed. A cancel takes the question back."""
     client, session = updates.editor.client, updates.id
     try:

@@ -1,4 +1,4 @@
-"""Files as the editor names them, and reading and writing them through it."""
+"""``EditorFiles``: files as the editor names them, read and written through it."""
 
 import asyncio
 import os
@@ -85,7 +85,7 @@ class Folder:
         return path
 
 
-def describe_error(error: Exception) -> str:
+def describe_refusal(error: Exception) -> str:
     """The editor's own words, which the protocol puts into ``data``."""
     data = getattr(error, "data", None)
     if isinstance(data, dict):
@@ -139,7 +139,7 @@ class EditorFiles:
             future.cancel()
             raise ToolFailedError(f"{problem}: no answer in {SECONDS} s") from None
         except (RequestError, ValidationError, ConnectionError) as error:
-            raise ToolFailedError(f"{problem}: {describe_error(error)}") from error
+            raise ToolFailedError(f"{problem}: {describe_refusal(error)}") from error
         except CancelledError:
             raise ToolFailedError(f"{problem}: the turn has ended") from None
         finally:

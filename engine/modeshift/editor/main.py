@@ -1,4 +1,4 @@
-"""The agent for editors: the Agent Client Protocol on standard input and output.
+"""``Entrance`` for editors: the Agent Client Protocol on standard input and output.
 
 An editor starts it; `make acp` prints what to put into the editor's settings. Settings come
 from .env in the clone; the editor's folder is the workspace. Logs go to standard error.
@@ -36,13 +36,13 @@ AUTH_METHOD = schema.AuthMethodAgent(
     description="Set the key that MODEL needs in .env in Modeshift's folder, or in the editor's "
     "settings for this agent.",
 )
-Opening = Callable[[Client, schema.ClientCapabilities], Awaitable[Any]]
+OpenEditorAgent = Callable[[Client, schema.ClientCapabilities], Awaitable[Any]]
 
 
 class Entrance:
     """One per connection. The SDK finds the methods by their names."""
 
-    def __init__(self, open_agent: Opening) -> None:
+    def __init__(self, open_agent: OpenEditorAgent) -> None:
         """``open_agent`` gives the ``EditorAgent``; once it has raised, it is called again."""
         self._open_agent = open_agent
         self._lock = asyncio.Lock()

@@ -1,4 +1,4 @@
-"""``Session``: a thread that is open in an editor; its turns are taken one at a time."""
+"""``EditorSession``: a thread that is open in an editor; its turns are taken one at a time."""
 
 import asyncio
 from collections import defaultdict
@@ -24,13 +24,13 @@ from modeshift.modes.policy import Approvals
 from modeshift.threads.routing import is_cut_off
 from modeshift.threads.state import Subtask
 
-Conversation = tuple[Subtask | None, list[AnyMessage]]
+History = tuple[Subtask | None, list[AnyMessage]]
 CUT_OFF = "The last turn has not come to its end; a message, such as 'go on', goes on with it.\n\n"
 CLEANUP_SECONDS = 2
 """How long a cancelled turn may take to clean up before its end is reported all the same."""
 
 
-class Session:
+class EditorSession:
     """One per id in a process; it can be closed and opened again."""
 
     def __init__(self, editor: Editor, record: Record, agents: AgentCache, store: Sessions) -> None:
@@ -98,7 +98,7 @@ class Session:
             await self._updates.show_todos(todos)
         await self._show_question()
 
-    async def _read_conversations(self, values: dict[str, Any]) -> list[Conversation]:
+    async def _read_conversations(self, values: dict[str, Any]) -> list[History]:
         """Each with what summaries have replaced, which the checkpoints before them have."""
         config, states, now = self._config, [values], _list_conversations(values)
         if any(isinstance(message, AIMessage) for _, messages in now for message in messages[:1]):
@@ -201,7 +201,7 @@ class Session:
             return "cancelled"
 
 
-def _list_conversations(values: dict[str, Any]) -> list[Conversation]:
+def _list_conversations(values: dict[str, Any]) -> list[History]:
     """Those that wait for a sub-task, and the one that goes on."""
     waiting = [(parent["subtask"], parent["messages"]) for parent in values.get("parents", [])]
     return [*waiting, (values.get("subtask"), values.get("messages", []))]

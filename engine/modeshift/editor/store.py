@@ -1,4 +1,4 @@
-"""The sessions of all editors, in the database that also holds their threads."""
+"""``Sessions``: those of all editors, in the database that also holds their threads."""
 
 import fcntl
 from collections import Counter

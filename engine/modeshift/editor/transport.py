@@ -73,7 +73,7 @@ class PipeTransport:
             message: Any = None
             try:
                 message = self._cancel_prompt(json.loads(line))
-                if prepared := prepare(message):
+                if prepared := prepare_message(message):
                     return prepared
             except (ValueError, RecursionError) as error:
                 fault = RequestError(PARSE_ERROR, f"a line is not JSON: {error}")
@@ -148,7 +148,7 @@ class PipeTransport:
         await self.send({"jsonrpc": "2.0", "id": id, "error": error.to_error_obj()})
 
 
-def prepare(message: Any) -> dict[str, Any] | None:
+def prepare_message(message: Any) -> dict[str, Any] | None:
     """The message without what would mislead the SDK; None for one to ignore.
 
     The SDK spreads ``_meta`` over the checked parameters, by name. In a response it looks for a

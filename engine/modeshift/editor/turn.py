@@ -18,12 +18,13 @@ from langgraph.types import Interrupt
 
 from modeshift.agent import Run
 from modeshift.calls.requests import Request
-from modeshift.editor.asking import EditorGone, TurnDismissed, ask_person
+from modeshift.editor.asking import EditorGone, TurnDismissed, ask_in_editor
 from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.files import EditorFiles, Folder
 from modeshift.editor.options import COMPACT, Options
 from modeshift.editor.session_config import SessionConfig
 from modeshift.events import Begun, Chunk, Printed, RunEvent, Wrote
+from modeshift.messages.normal_form import Content
 from modeshift.messages.repair import VOID, mark_as_data
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.phases import Phase
@@ -37,8 +38,6 @@ PromptBlock = (
     | schema.ResourceContentBlock
     | schema.EmbeddedResourceContentBlock
 )
-Content = str | list[str | dict[str, Any]]
-"""The content of a LangChain message."""
 MAX_TITLE = 80
 
 
@@ -232,7 +231,7 @@ class Turn:
                 continue
             if interrupt is None:
                 return "max_tokens" if updates.was_cut_off else "end_turn"
-            answer, interrupt = await ask_person(config, updates, interrupt), None
+            answer, interrupt = await ask_in_editor(config, updates, interrupt), None
             if answer is None and not config.mode_is_pending.is_set():
                 return "end_turn"
             run, goes_on = answer or config.thread.go_on(), answer is None

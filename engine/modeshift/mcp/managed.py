@@ -1,4 +1,4 @@
-"""``ServerPool``: the MCP servers of this process, started when a mode needs them."""
+"""``McpServerProcess``: an MCP server that is started when a mode needs it; all are in a pool."""
 
 import asyncio
 import atexit
@@ -70,7 +70,7 @@ RETRY_SECONDS = 30
 """After which a server that failed to start is tried again, in the background."""
 
 
-class ManagedServer:
+class McpServerProcess:
     """One to a server and workspace. All of it but ``offer`` runs in the thread's event loop."""
 
     def __init__(
@@ -198,18 +198,18 @@ class ManagedServer:
             started.set_exception(ToolFailedError(text))
 
 
-class ServerPool:
+class McpServerPool:
     """One to a process; for any thread and event loop."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._servers: dict[str, ManagedServer] = {}
+        self._servers: dict[str, McpServerProcess] = {}
         self._users: WeakKeyDictionary[object, set[str]] = WeakKeyDictionary()
         self._thread = LoopThread(self._end_all)
 
     def assign(
         self, user: object, servers: Iterable[Server], workspace: Workspace, sandbox: Sandbox | None
-    ) -> tuple[ManagedServer, ...]:
+    ) -> tuple[McpServerProcess, ...]:
         """The servers as ``user`` has configured them now; those that nobody has are ended.
 
         Nothing is started yet.
@@ -219,7 +219,7 @@ class ServerPool:
             self._users[user] = set(mine)
             for key, server in mine.items():
                 if key not in self._servers:
-                    self._servers[key] = ManagedServer(server, workspace, sandbox, self._thread)
+                    self._servers[key] = McpServerProcess(server, workspace, sandbox, self._thread)
             used = set().union(*self._users.values())
             for key in self._servers.keys() - used:
                 self._thread.submit(self._servers.pop(key).close())

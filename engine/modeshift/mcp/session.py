@@ -1,4 +1,4 @@
-"""``open_session``: a server that has been started and has listed its tools.
+"""``McpSession``: a server that has been started and has listed its tools.
 
 Importing this imports the SDK, which takes a while; ``loop_thread`` does so in the background.
 """
@@ -34,7 +34,7 @@ SECONDS_TO_ANSWER = 5
 """For the question whether a server that left a call unanswered answers at all."""
 SECONDS_TO_LISTEN_AGAIN = 60
 _PROBLEM = "modeshift/problem"
-Block = dict[str, Any]
+McpBlock = dict[str, Any]
 IMAGES = {
     "image/png": b"\x89PNG\r\n\x1a\n",
     "image/jpeg": b"\xff\xd8\xff",
@@ -46,7 +46,7 @@ MAX_IMAGE_BYTES = 3_500_000
 MAX_IMAGES = 5
 
 
-class Session:
+class McpSession:
     """What a server offers, and calls of it."""
 
     def __init__(self, transport: Any, server: Server, failure: Failure) -> None:
@@ -129,7 +129,7 @@ class Session:
             raise ToolFailedError(f"it has more than {MAX_TOOLS} tools")
         self.tools, self._changes_read = tuple(tools), changes
 
-    async def call(self, tool: str, args: Mapping[str, Any]) -> list[Block]:
+    async def call(self, tool: str, args: Mapping[str, Any]) -> list[McpBlock]:
         """The result of a call; raises ``ToolFailedError``, with what the server said as data."""
         name, seconds = self._server.name, self._server.timeout
         key = idempotency_key.get()
@@ -203,7 +203,7 @@ def _describe(tool: types.Tool) -> ToolDescription:
 @asynccontextmanager
 async def open_session(
     server: Server, workspace: Workspace, sandbox: Sandbox | None
-) -> AsyncIterator[Session]:
+) -> AsyncIterator[McpSession]:
     """Start the server and list its tools; enter and leave it in one task.
 
     Raises ``ToolFailedError`` that says why there is none.
@@ -217,7 +217,7 @@ async def open_session(
                 else:
                     program = await asyncio.to_thread(build_program, server, workspace, sandbox)
                     transport = open_stdio(program, failure)
-                session = Session(transport, server, failure)
+                session = McpSession(transport, server, failure)
                 async with asyncio.timeout(server.timeout):
                     await session.open(stack)
             except TimeoutError:
@@ -241,7 +241,7 @@ async def _believe(*_: Any) -> None:
     """Its schemas of results are its own affair: a pattern in one could take for ever."""
 
 
-def read_content(result: types.CallToolResult) -> list[Block]:
+def read_content(result: types.CallToolResult) -> list[McpBlock]:
     """A text block of all that is text and, behind it, image blocks."""
     blocks = list(_read_blocks(result.content))
     if result.structured_content is not None and not any(
@@ -257,7 +257,7 @@ def read_content(result: types.CallToolResult) -> list[Block]:
     return [*([_say("\n\n".join(texts))] if texts else []), *images[:MAX_IMAGES]]
 
 
-def _read_blocks(content: Iterable[types.ContentBlock]) -> Iterator[Block]:
+def _read_blocks(content: Iterable[types.ContentBlock]) -> Iterator[McpBlock]:
     for block in content:
         match block:
             case types.TextContent():
@@ -275,7 +275,7 @@ def _read_blocks(content: Iterable[types.ContentBlock]) -> Iterator[Block]:
                 yield _read_image(resource.blob, kind, f"resource {resource.uri}")
 
 
-def _read_image(data: str, kind: str, name: str) -> Block:
+def _read_image(data: str, kind: str, name: str) -> McpBlock:
     """What is plainly no image is left out; what only a provider finds, ``call_model`` replaces."""
     try:
         image = base64.b64decode(data, validate=True)
@@ -288,5 +288,5 @@ def _read_image(data: str, kind: str, name: str) -> Block:
     return {"type": "image", "base64": data, "mime_type": kind}
 
 
-def _say(text: str) -> Block:
+def _say(text: str) -> McpBlock:
     return {"type": "text", "text": text}

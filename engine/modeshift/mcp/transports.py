@@ -24,8 +24,8 @@ from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
 from typing_extensions import override
 
 from modeshift.modes.plain_text import to_one_line
-from modeshift.tools.processes.process import Program, build_environment, start
-from modeshift.tools.processes.sandboxes import Sandbox, Service
+from modeshift.tools.processes.process import Program, build_environment, start_program
+from modeshift.tools.processes.sandboxes import Sandbox, SandboxService
 from modeshift.tools.servers import Server
 from modeshift.tools.workspace.workspace import Workspace
 
@@ -87,7 +87,7 @@ def build_program(server: Server, workspace: Workspace, sandbox: Sandbox | None)
     default = workspace.root if server.origin == "workspace" else "/"
     folder = Path(server.cwd or default)
     if sandbox is not None:
-        service = Service(tuple(command), folder, server.env, server.network, server.writes)
+        service = SandboxService(tuple(command), folder, server.env, server.network, server.writes)
         return sandbox.build_program(workspace, service)
     if sys.platform == "linux":
         command = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()), *command]
@@ -101,7 +101,9 @@ async def open_stdio(program: Program, failure: Failure) -> AsyncIterator[Stream
     ``failure`` gets why it ended by itself. Raises ``OSError`` if it cannot be started.
     """
     try:
-        process = await start(program, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=MAX_BYTES // 2)
+        process = await start_program(
+            program, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=MAX_BYTES // 2
+        )
     finally:
         program.close()
     to_us, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)

@@ -41,9 +41,9 @@ from modeshift.models.provider_errors import (
 from modeshift.models.providers import PROVIDERS, TIME_LIMIT, is_at_openai
 from modeshift.models.service import (
     NEED_NOTHING,
+    ModelService,
     OptionalFields,
-    Service,
-    Way,
+    ToolsWay,
     add_instructions,
     choose_tools,
     defer_tools,
@@ -67,13 +67,15 @@ class BoundModel:
     """Of the mode's tools."""
     name: str
     """The model's name, as the user wrote it."""
-    service: Service
+    service: ModelService
     window: int | None = None
     """The tokens that it reads at most; None if nobody says."""
     time_limit: float = TIME_LIMIT
     first_wait: float = 0.5
     """Seconds before the second try if the provider does not say; twice that before the third."""
-    _declared: dict[tuple[Way, tuple[str, ...], int | None], Declared] = field(default_factory=dict)
+    _declared: dict[tuple[ToolsWay, tuple[str, ...], int | None], Declared] = field(
+        default_factory=dict
+    )
 
     @cached_property
     def api(self) -> str:
@@ -100,7 +102,7 @@ class BoundModel:
         way = instructions[0].get("way") if instructions else None
         return replace(fields, way="append" if way == "append" else "rewrite")
 
-    def declare(self, way: Way, instructions: Sequence[Instruction]) -> Declared:
+    def declare(self, way: ToolsWay, instructions: Sequence[Instruction]) -> Declared:
         """The model with its tools, for a thread with these ``instructions``."""
         first = tuple(instructions[0]["tools"]) if instructions else self.names
         key = way, first if way == "tool_changes" else (), self.service.max_tokens
@@ -108,7 +110,7 @@ class BoundModel:
             self._declared[key] = self._declare(way, first)
         return self._declared[key]
 
-    def _declare(self, way: Way, first: Sequence[str]) -> Declared:
+    def _declare(self, way: ToolsWay, first: Sequence[str]) -> Declared:
         names = self.names if way == "rewrite" else [*self.tools]
         # Over the Responses API a model would else have to give every argument there is.
         options: dict[str, Any] = {"strict": False} if self.is_responses else {}

@@ -17,7 +17,7 @@ from modeshift.models.providers import (
     get_provider,
     is_local,
 )
-from modeshift.models.service import CacheTTL, Service, choose_way
+from modeshift.models.service import CacheTTL, ModelService, choose_tools_way
 from modeshift.models.usage import find_listed_window, find_window
 from modeshift.modes.errors import ConfigurationError, MissingKeyError
 from modeshift.modes.mode import Level, Mode
@@ -58,7 +58,7 @@ class Models:
         model = load_model(default, self._parameters) if isinstance(default, str) else default
         self._models: dict[tuple[str, str, bool], BaseChatModel] = {}
         self._models[self.default, "{}", True] = model
-        self._services: dict[str, Service] = {}
+        self._services: dict[str, ModelService] = {}
 
     def problem(self, mode: Mode) -> str | None:
         """Why the mode's model cannot be used, as far as it is known; None if it can."""
@@ -74,15 +74,15 @@ class Models:
             "(llama.cpp: --chat-template-file), or set MODEL to another model"
         )
 
-    def service(self, mode: Mode) -> Service:
+    def service(self, mode: Mode) -> ModelService:
         """What is known of the service behind the mode's model; the same object for each name.
 
         Raises ``ConfigurationError``.
         """
         model, name, setting = self[mode], mode.model or self.default, self._mode_changes
         if name not in self._services:
-            way = choose_way(model, setting, is_local=is_local(get_provider(name)))
-            service = Service(name, self._cache_ttl, way, is_set=setting != "auto")
+            way = choose_tools_way(model, setting, is_local=is_local(get_provider(name)))
+            service = ModelService(name, self._cache_ttl, way, is_set=setting != "auto")
             self._services[name] = service
         return self._services[name]
 

@@ -46,7 +46,7 @@ so that everything works without a key. One command a line; " & " joins several 
 For a real model set MODEL in .env, such as MODEL=anthropic:claude-sonnet-5-5 with \
 ANTHROPIC_API_KEY, and start again; .env.example says more."""
 
-Call = tuple[str, dict[str, Any]]
+OfflineCall = tuple[str, dict[str, Any]]
 """A tool's name and its arguments."""
 _EDITS = ("write_file", "edit_file")
 _KEYWORDS = ("write", "chang", "file", "run", "command")
@@ -54,11 +54,11 @@ _MARKDOWN_KEYWORDS = ("write", "plan", "markdown")
 
 
 @dataclass(frozen=True)
-class Step:
+class OfflineStep:
     """One line, and the calls that it makes in one message."""
 
     line: str
-    calls: tuple[Call, ...]
+    calls: tuple[OfflineCall, ...]
 
     @property
     def keywords(self) -> tuple[str, ...]:
@@ -69,14 +69,14 @@ class Step:
         return _MARKDOWN_KEYWORDS if is_markdown else _KEYWORDS
 
 
-def parse(text: str) -> list[Step]:
+def parse(text: str) -> list[OfflineStep]:
     """The steps in ``text``; none if any line is not a command, so that nothing is half done."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    steps = [Step(line, tuple(_parse_line(line))) for line in lines]
+    steps = [OfflineStep(line, tuple(_parse_line(line))) for line in lines]
     return steps if all(step.calls for step in steps) else []
 
 
-def _parse_line(line: str) -> list[Call]:
+def _parse_line(line: str) -> list[OfflineCall]:
     """The calls of one line; none if a part of it is not a command."""
     # " & " joins commands only if a command follows it; else it belongs to the text.
     parts: list[str] = []
@@ -89,48 +89,48 @@ def _parse_line(line: str) -> list[Call]:
     return [call for call in calls if call is not None] if all(calls) else []
 
 
-def _parse_command(command: str) -> Call | None:
+def _parse_command(command: str) -> OfflineCall | None:
     for pattern, build in _COMMANDS:
         if match := pattern.fullmatch(command.strip()):
             return build(match.groupdict())
     return None
 
 
-_Build = Callable[[dict[str, str]], Call | None]
+_Build = Callable[[dict[str, str]], OfflineCall | None]
 
 
 def _tool(name: str) -> _Build:
     return lambda args: (name, {k: v for k, v in args.items() if v is not None})
 
 
-def _write(groups: dict[str, str]) -> Call:
+def _write(groups: dict[str, str]) -> OfflineCall:
     text = groups["content"].replace("\\n", "\n")
     return "write_file", {"path": groups["path"].strip(), "content": text}
 
 
-def _replace(groups: dict[str, str]) -> Call:
+def _replace(groups: dict[str, str]) -> OfflineCall:
     edit = {"old": groups["old"], "new": groups["new"]}
     return "edit_file", {"path": groups["path"], "edits": [edit]}
 
 
-def _switch(groups: dict[str, str]) -> Call:
+def _switch(groups: dict[str, str]) -> OfflineCall:
     reason = groups["reason"] or "You told me to."
     return "switch_mode", {"mode_slug": groups["mode_slug"], "reason": reason}
 
 
-def _task(groups: dict[str, str]) -> Call:
+def _task(groups: dict[str, str]) -> OfflineCall:
     lines = [line.strip() for line in groups["commands"].split(" | ")]
     return "new_task", {"mode_slug": groups["mode_slug"], "message": "\n".join(lines)}
 
 
-def _call(groups: dict[str, str]) -> Call | None:
+def _call(groups: dict[str, str]) -> OfflineCall | None:
     try:
         return groups["tool"], json.loads(groups["args"] or "{}")
     except (ValueError, RecursionError):
         return None
 
 
-def _todo(groups: dict[str, str]) -> Call:
+def _todo(groups: dict[str, str]) -> OfflineCall:
     items = [item.strip() for item in groups["items"].split(";")]
     todos = [{"content": item, "status": "pending"} for item in items if item]
     return "update_todo_list", {"todos": todos}
@@ -257,7 +257,7 @@ def respond(messages: Sequence[BaseMessage], tools: Collection[str]) -> AIMessag
 class _Progress:
     """How far the program has come, by the messages since the user wrote it."""
 
-    def __init__(self, steps: list[Step]) -> None:
+    def __init__(self, steps: list[OfflineStep]) -> None:
         self._left = list(steps)
         self._results: list[str] = []
         # Of the step that is next:
@@ -276,7 +276,7 @@ class _Progress:
                     continue  # as if the calls had not been made
                 self._take([(call["name"], call["args"]) for call in message.tool_calls], answers)
 
-    def _take(self, calls: list[Call], results: list[ToolMessage]) -> None:
+    def _take(self, calls: list[OfflineCall], results: list[ToolMessage]) -> None:
         while self._left:
             outcome = " ".join(map(_summarize, results))
             if calls == list(self._left[0].calls):
@@ -297,7 +297,7 @@ class _Progress:
         self._results.append(f"- {self._left.pop(0).line}: {result}")
         self._has_asked = self._is_refused = False
 
-    def next_calls(self, tools: Collection[str], modes: Mapping[str, str]) -> list[Call]:
+    def next_calls(self, tools: Collection[str], modes: Mapping[str, str]) -> list[OfflineCall]:
         while self._left:
             step = self._left[0]
             is_refused = self._is_refused and not self._has_asked
@@ -343,7 +343,9 @@ def _retell(messages: Sequence[BaseMessage]) -> str:
     return "\n".join(["The user said:", *(f"- {text[:MAX_RESULT]}" for text in texts[-20:])])
 
 
-def _build_message(messages: Sequence[BaseMessage], text: str, calls: Sequence[Call]) -> AIMessage:
+def _build_message(
+    messages: Sequence[BaseMessage], text: str, calls: Sequence[OfflineCall]
+) -> AIMessage:
     # Ids must differ within a thread, and be the same when it is replayed.
     number = sum(isinstance(message, AIMessage) for message in messages)
     # Tokens are counted as words: there is no tokenizer.

@@ -1,4 +1,4 @@
-"""``check_parameters``: what settings and modes may set of a model's client, such as its effort."""
+"""``Provider``: what is known of each, and what may be set of its models, such as the effort."""
 
 import os
 import re

@@ -27,11 +27,11 @@ from modeshift.messages.thinking import Thinking
 from modeshift.models.model_server import ModelServer
 from modeshift.models.provider_errors import is_refused
 
-Way = Literal["tool_changes", "allowed_tools", "append", "rewrite"]
+ToolsWay = Literal["tool_changes", "allowed_tools", "append", "rewrite"]
 """All tools are declared, and a system message names those added and removed; or each request
 names those of the mode; or nothing but the words in the last message does; or each request
 declares those of the mode alone, and the last message holds the words."""
-NEED_NOTHING: tuple[Way, ...] = ("append", "rewrite")
+NEED_NOTHING: tuple[ToolsWay, ...] = ("append", "rewrite")
 """The ways that every server takes, with the words in the last message."""
 PART_FOR_TOOLS = 6
 """All tools may take this part of the window, or ``append`` leaves too little of it."""
@@ -39,7 +39,9 @@ TOOL_CHANGES_BETA = "mid-conversation-tool-changes-2026-07-01"
 _DATE = re.compile(r"-20\d{6}$")
 
 
-def choose_way(model: BaseChatModel, setting: str = "auto", *, is_local: bool = False) -> Way:
+def choose_tools_way(
+    model: BaseChatModel, setting: str = "auto", *, is_local: bool = False
+) -> ToolsWay:
     """The way for ``model``; ``setting`` is ``MODE_CHANGES``.
 
     It is for models of which nothing is known: without it, they get ``rewrite``, which all take;
@@ -50,7 +52,7 @@ def choose_way(model: BaseChatModel, setting: str = "auto", *, is_local: bool = 
         return "append"
     classes = {kind.__name__ for kind in type(model).__mro__}
     if "ChatAnthropic" in classes:
-        best: Way = "tool_changes"
+        best: ToolsWay = "tool_changes"
         is_known = bool(_find_profile(model).get("mid_conversation_tools"))
     elif "BaseChatOpenAI" in classes:
         best = "allowed_tools"
@@ -80,7 +82,7 @@ def defer_tools(tools: Sequence[dict[str, Any]], first: Collection[str]) -> list
     return [tool if tool["name"] in first else {**tool, "defer_loading": True} for tool in tools]
 
 
-def choose_tools(way: Way, names: Sequence[str], *, is_responses: bool) -> dict[str, Any]:
+def choose_tools(way: ToolsWay, names: Sequence[str], *, is_responses: bool) -> dict[str, Any]:
     """The arguments of a request that say which of the declared tools the model may call."""
     if way != "allowed_tools":
         return {}
@@ -93,7 +95,7 @@ def choose_tools(way: Way, names: Sequence[str], *, is_responses: bool) -> dict[
 
 
 def add_instructions(
-    way: Way,
+    way: ToolsWay,
     messages: Sequence[AnyMessage],
     instructions: Sequence[Instruction],
     declared: Collection[str],
@@ -174,7 +176,7 @@ _TOLD = (
 class OptionalFields:
     """What a request holds beside messages and tools."""
 
-    way: Way = "rewrite"
+    way: ToolsWay = "rewrite"
     caches: bool = False
     ttl: CacheTTL = "5m"
     drops: bool = False
@@ -187,7 +189,7 @@ class OptionalFields:
     """Whether the calls of an answer are as many answers, for a template that takes one in each."""
 
     @classmethod
-    def of(cls, name: str, ttl: CacheTTL = "5m", way: Way = "rewrite") -> "OptionalFields":
+    def of(cls, name: str, ttl: CacheTTL = "5m", way: ToolsWay = "rewrite") -> "OptionalFields":
         """The fields for the model ``provider:name``, as far as is known before it is asked."""
         provider, _, model = name.partition(":")
         if provider == "openai" and _GPT_CHECKING.match(model):
@@ -252,11 +254,11 @@ class OptionalFields:
         return replace(self, splits_calls=True) if splits else None
 
 
-class Service:
+class ModelService:
     """What the service behind one model takes, as far as is known by now."""
 
     def __init__(
-        self, name: str, ttl: CacheTTL = "5m", way: Way = "rewrite", *, is_set: bool = False
+        self, name: str, ttl: CacheTTL = "5m", way: ToolsWay = "rewrite", *, is_set: bool = False
     ) -> None:
         """``name`` is the model's, as the user wrote it; ``is_set``: the user chose the way."""
         self.is_set = is_set
@@ -270,7 +272,7 @@ class Service:
         """The messages whose images are not sent: with them it refused a request."""
         self._name = name
 
-    def choose_way(self, all_tools: int, window: int | None) -> tuple[Way, str]:
+    def choose_way(self, all_tools: int, window: int | None) -> tuple[ToolsWay, str]:
         """The way of a new thread, and why; ``all_tools`` is how many tokens they take."""
         way, why = self.fields.way, "as MODE_CHANGES says, or as is known of the model"
         if way != "append" or self.is_set:

@@ -1,4 +1,4 @@
-"""The catalog: which modes there are, and which one a new thread starts in."""
+"""``Catalog``: the modes there are by layers, see ``layer_modes``, and where a thread starts."""
 
 from collections.abc import Iterable
 from pathlib import Path

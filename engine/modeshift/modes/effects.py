@@ -1,4 +1,4 @@
-"""What a tool does to the world, and what the rules know of a tool."""
+"""``Effect``: what a tool does to the world; ``ToolSpec``: what the rules know of a tool."""
 
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""In which line of a file something stands, for messages about it."""
+"""``find_line``, ``find_edge_lines``: where in a file something stands, for messages about it."""
 
 from collections.abc import Collection, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""``Mode``: what a mode is, in the shape of Kilo Code and Roo Code modes."""
+"""``ModeText``: a mode as files have it, in the shape of Kilo Code's and Roo Code's; ``Mode``."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Phases, events and edges: what a turn can do, as data. A clone's are in its ``graph/chart.py``.
+"""``ChartData``: what a turn can do, as data. A clone's is in its ``graph/chart.py``.
 
 The engine sends the events below itself, so their edges must be there; an owner adds phases,
 events and edges between them.
@@ -13,7 +13,7 @@ from modeshift.modes.errors import ConfigurationError
 
 EACH_MODE = "each mode"
 """In ``ChartData.nodes``: the node of whichever mode the thread is in."""
-Edge = tuple[str, str, str]
+PhaseEdge = tuple[str, str, str]
 """A phase, an event, and the phase that it leads to."""
 
 
@@ -75,7 +75,7 @@ ENGINE_NODES: Mapping[str, str | None] = {
     Phase.COMPACTING: "compact_history",
     Phase.RETURNING: "end_subtask",
 }
-NEEDED: Sequence[Edge] = (
+NEEDED: Sequence[PhaseEdge] = (
     (Phase.IDLE, Event.START, Phase.THINKING),
     (Phase.IDLE, Event.COMPACT, Phase.COMPACTING),
     (Phase.IDLE, Event.RETURN, Phase.RETURNING),
@@ -111,7 +111,7 @@ class ChartData:
 
     nodes: Mapping[str, str | None]
     """By phase, the name of the node that runs in it, ``EACH_MODE``, or None: the turn is over."""
-    edges: Sequence[Edge]
+    edges: Sequence[PhaseEdge]
 
     def __post_init__(self) -> None:
         for problem in self._find_problems():

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from langchain_core.messages.tool import ToolCall, tool_call
 
 from modeshift.calls.decisions import Approve, Decision, Edit, EditedAction, Reject
-from modeshift.calls.judging import CallContext, Judged, Question, judge
+from modeshift.calls.judging import CallContext, Judged, JudgedQuestion, judge
 from modeshift.calls.outcome import Outcome
 from modeshift.modes.policy import Approvals, Verdict
 from modeshift.proof.nodes import drive
@@ -85,7 +85,7 @@ def _settle(
     deps: AgentDeps, context: CallContext, judged: list[Judged], decisions: Mapping[str, Any]
 ) -> tuple[str, Pending | None]:
     """The event that ``review`` sends, and the switch that is then due."""
-    question = Question("", Asked(digest="", contents={}), context, judged)
+    question = JudgedQuestion("", Asked(digest="", contents={}), context, judged)
     outcome = Outcome(deps, question, "")
     drive(outcome.settle(decisions))
     event, update = outcome.update()

@@ -1,4 +1,4 @@
-"""The places that can be reached: all of them, or as many as show all that can happen."""
+"""``Exploration``: the places that can be reached, or as many as show all that can happen."""
 
 from collections import deque
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What can happen next: the model's, a person's and the host's every move from a place."""
+"""``Moves``: what the model, a person and the host can do next in a place."""
 
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -11,7 +11,7 @@ from modeshift.modes.machine import Configuration, IllegalEventError
 from modeshift.modes.phases import Event, Phase
 from modeshift.proof.decisions import POLICIES, Decided
 from modeshift.proof.nodes import Nodes, Outside
-from modeshift.proof.places import Place, Task, build_state, read_facts
+from modeshift.proof.places import Place, Task, build_state, read_true_facts
 from modeshift.proof.seats import Seats
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import PLAN, enter_mode
@@ -87,7 +87,7 @@ class Moves:
             return to
         now = Configuration(to.mode, to.phase)
         update = end_turn(self._deps, build_state(self._deps, to), now)
-        facts = read_facts(update["facts"]) & self._seats.facts if update else to.facts
+        facts = read_true_facts(update["facts"]) & self._seats.facts if update else to.facts
         return to._replace(mode=update.get("mode", to.mode), facts=facts)
 
     def _send(self, now: Configuration, event: str, *target: Any) -> Configuration:
@@ -239,7 +239,9 @@ class Moves:
         if node is not None:
             to = self._nodes.run(node, given, Outside(before=place.mode))
         else:  # the next node but ``act`` enters it; behind the calls the switch is void
-            entered = read_facts(enter_mode(build_state(self._deps, place))) & self._seats.facts
+            entered = (
+                read_true_facts(enter_mode(build_state(self._deps, place))) & self._seats.facts
+            )
             to = given._replace(facts=entered, switch=None)
         yield Move("host", f"the host sets the mode {slug}", to, given)
 

@@ -1,4 +1,4 @@
-"""Runs the engine's own steps on places: what a node does is not written a second time."""
+"""``Nodes``: runs the engine's own steps on places, so that no node is written a second time."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -99,11 +99,11 @@ def _read_place(state: Mapping[str, Any]) -> Place:
         read_switch(state.get("switch")),
         _read_task(state.get("subtask")),
         tuple(map(_read_parent, state.get("parents", ()))),
-        read_facts(state.get("facts", {})),
+        read_true_facts(state.get("facts", {})),
     )
 
 
-def read_facts(facts: Mapping[str, Any]) -> frozenset[str]:
+def read_true_facts(facts: Mapping[str, Any]) -> frozenset[str]:
     """The names in the state's key."""
     return frozenset(name for scope in SCOPES for name in facts.get(scope, ()))
 
@@ -123,7 +123,7 @@ def _read_task(subtask: Subtask | None) -> Task | None:
 
 def _read_parent(parent: Parent) -> Frame:
     then = tuple(filter(None, map(read_switch, parent.get("then", ()))))
-    task, facts = _read_task(parent["subtask"]), read_facts(parent.get("facts", {}))
+    task, facts = _read_task(parent["subtask"]), read_true_facts(parent.get("facts", {}))
     return Frame(parent["mode"], parent["approvals"], task, then, facts)
 
 

@@ -25,7 +25,7 @@ EDGES = "every edge can be taken"
 
 
 @dataclass
-class Result:
+class PropertyResult:
     """Whether a property holds, and if not, why and by which steps."""
 
     name: str
@@ -40,7 +40,7 @@ class Proof:
     configurations: int
     transitions: int
     reduction: str
-    results: list[Result]
+    results: list[PropertyResult]
 
     @property
     def holds(self) -> bool:
@@ -116,13 +116,13 @@ def prove(
             )
             if (place := next(stuck, None)) is not None:
                 problems[rule.name] = f"not from {describe(place)}", place, []
-    results = [Result(rule.name) for rule in properties]
+    results = [PropertyResult(rule.name) for rule in properties]
     for result in results:
         if result.name in problems:
             result.problem, place, last = problems[result.name]
             result.steps = [*find_steps(deps, exploration, place), *last]
     untaken = list(_list_untaken(deps, observer))
-    results.insert(len(BUILT_IN), Result(EDGES, "; ".join(untaken)))
+    results.insert(len(BUILT_IN), PropertyResult(EDGES, "; ".join(untaken)))
     reduction = "callers instead of stacks, the host once in a seat, modes that nodes cannot tell"
     if len(deps.catalog) > MANY:
         reduction = (

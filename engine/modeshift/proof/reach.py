@@ -1,4 +1,4 @@
-"""Where a thread can come to without the host: what must be reached is looked for among that."""
+"""``Reach``: where a thread can come to without the host, for what must be reached."""
 
 from collections.abc import Callable, Iterator
 

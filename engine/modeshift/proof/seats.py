@@ -1,4 +1,4 @@
-"""What may be done in a seat: a mode under a limit, so deep in sub-tasks, under a policy."""
+"""``Seats``: what may be done in a mode under a limit, so deep in sub-tasks, under a policy."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -22,7 +22,7 @@ from modeshift.modes.phases import Phase
 from modeshift.modes.policy import Approvals, Verdict
 from modeshift.modes.rules.matching import EVERY, list_samples
 from modeshift.proof.decisions import Decided, list_decided
-from modeshift.proof.places import Pending, Place, build_facts, read_facts
+from modeshift.proof.places import Pending, Place, build_facts, read_true_facts
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import CHANGED, follow
 from modeshift.tools.processes.background import Ran
@@ -168,7 +168,7 @@ class Seats:
         if key not in self._outcomes:
             before = build_facts(self.deps, place.facts)
             due = self._list_commands(place) if is_own else self._list_done(place)
-            after = {read_facts(follow(self.deps, before, done)) & self.facts for done in due}
+            after = {read_true_facts(follow(self.deps, before, done)) & self.facts for done in due}
             self._outcomes[key] = frozenset(
                 facts - self._open | known
                 for facts, known in product({place.facts, *after}, _list_subsets(self._open))
@@ -180,7 +180,10 @@ class Seats:
         if not self.facts:
             return place.facts
         done = Done(tool="", mode="", is_success=True, is_answer=True)
-        return read_facts(follow(self.deps, build_facts(self.deps, place.facts), done)) & self.facts
+        return (
+            read_true_facts(follow(self.deps, build_facts(self.deps, place.facts), done))
+            & self.facts
+        )
 
     def _list_done(self, place: Place) -> set[Done]:
         key = place.mode, place.limit, place.approvals

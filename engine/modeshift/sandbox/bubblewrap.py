@@ -1,4 +1,4 @@
-"""bubblewrap on this machine, and how it is told to run a command.
+"""``Bubblewrap``: the program on this machine, and how it is told to run a command.
 
 The command gets namespaces of its own for processes, IPC, users and the network, and a
 read-only file system but for a private ``/tmp`` and, where it may, the workspace. What looks like
@@ -27,7 +27,7 @@ from modeshift.sandbox.mounts import (
 from modeshift.sandbox.scan import Scan
 from modeshift.tools.processes.background import Calling
 from modeshift.tools.processes.process import NO_BYTE_CODE, Program
-from modeshift.tools.processes.sandboxes import SandboxOptions, Service
+from modeshift.tools.processes.sandboxes import SandboxOptions, SandboxService
 
 TRY_SECONDS = 30
 CACHES = {  # the home folder is read-only, too
@@ -55,7 +55,7 @@ class Bubblewrap:
         line: str,
         folder: Path,
         calling: Calling,
-        service: Service | None = None,
+        service: SandboxService | None = None,
     ) -> Program:
         """What to start to run the shell's ``line`` in a folder. Blocks; raises ``OSError``.
 
@@ -79,7 +79,7 @@ class Bubblewrap:
             ]
             if options.has_network:
                 arguments.append("--share-net")
-            if seccomp.is_known():
+            if seccomp.has_filter():
                 filtered = seccomp.build_filter(
                     has_sockets=options.has_network, has_children=has_children
                 )
@@ -105,7 +105,7 @@ class Bubblewrap:
             content = b"".join(os.fsencode(f"{word}\0") for word in words)
             arguments += ["--args", keep(_write_file(content)), "--chdir", str(folder)]
             arguments += ["--", "/bin/sh", "-c", line if has_children else f"exec {line}"]
-            git_environment = git.build_environment(
+            git_environment = git.build_git_environment(
                 line, protection.root, is_read_only=calling.is_read_only
             )
             environment = {**git_environment, **CACHES}

@@ -1,4 +1,4 @@
-"""What git is told in the sandbox, so that it shows no secret and looks at no other folder."""
+"""``build_git_environment``: in the sandbox git shows no secret, and looks at no other folder."""
 
 import os
 import re
@@ -21,7 +21,7 @@ def shows_changes(line: str) -> bool:
     return len(words) > 1 and words[0] == "git" and words[1] in ("diff", "status", "show", "log")
 
 
-def build_environment(line: str, workspace: Path, *, is_read_only: bool) -> dict[str, str]:
+def build_git_environment(line: str, workspace: Path, *, is_read_only: bool) -> dict[str, str]:
     """The environment of a line in the sandbox.
 
     Where the line ``is_read_only``, and runs unasked, git looks at no folder but the workspace's

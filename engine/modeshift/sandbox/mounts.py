@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from modeshift.sandbox.scan import Scan
-from modeshift.tools.processes.sandboxes import Service
+from modeshift.tools.processes.sandboxes import SandboxService
 from modeshift.tools.workspace.opening import list_above, opened_folder
 
 MAX_MOUNTS = 500
@@ -167,7 +167,7 @@ def mount_workspace(
     return mounts
 
 
-def show_needed(service: Service, mounts: Mounts) -> tuple[Mounts, set[str]]:
+def show_needed(service: SandboxService, mounts: Mounts) -> tuple[Mounts, set[str]]:
     """Read-only mounts of what it names in folders that are new; the folders that hide the rest."""
     program = shutil.which(service.command[0], path=service.environment.get("PATH"))
     variables = (part for value in service.environment.values() for part in value.split(":"))

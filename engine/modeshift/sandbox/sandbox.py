@@ -1,4 +1,4 @@
-"""The sandbox: prepares a command, runs it, and says what the sandbox had to do with the result."""
+"""``BubblewrapSandbox``: prepares a command, runs it, and says what it did to the result."""
 
 import asyncio
 import shlex
@@ -15,8 +15,14 @@ from modeshift.sandbox.bubblewrap import Bubblewrap, find_bubblewrap, try_progra
 from modeshift.sandbox.mounts import ROOT, Protection, choose_protection
 from modeshift.sandbox.scan import Scan, find_few_linked_outside, find_linked_outside, scan
 from modeshift.tools.processes.background import Calling
-from modeshift.tools.processes.process import Ended, Limits, Program, run
-from modeshift.tools.processes.sandboxes import Check, Command, NoSandbox, SandboxOptions, Service
+from modeshift.tools.processes.process import Ended, Limits, Program, run_program
+from modeshift.tools.processes.sandboxes import (
+    Command,
+    NoSandbox,
+    SandboxCheck,
+    SandboxOptions,
+    SandboxService,
+)
 from modeshift.tools.processes.workspace_lock import workspace_lock
 from modeshift.tools.workspace.text import show_name
 from modeshift.tools.workspace.workspace import Workspace
@@ -45,7 +51,7 @@ HIDDEN = ("ermission denied", "can only add regular files", "unsupported file ty
 NO_CHILD = "cannot fork"
 
 
-def find_sandbox(options: SandboxOptions) -> "BubblewrapSandbox | NoSandbox":
+def find_bubblewrap_sandbox(options: SandboxOptions) -> "BubblewrapSandbox | NoSandbox":
     """The sandbox, if bubblewrap works on this machine. Blocks."""
     bubblewrap = find_bubblewrap()
     if bubblewrap.problem:
@@ -71,7 +77,7 @@ class BubblewrapSandbox:
         """Whether commands can use the network."""
         return self.options.has_network
 
-    def build_program(self, workspace: Workspace, service: Service) -> Program:
+    def build_program(self, workspace: Workspace, service: SandboxService) -> Program:
         """What to start for it. Blocks; raises ``OSError``."""
         options = self.options._replace(has_network=service.has_network)
         protection = choose_protection(self._scan(workspace))
@@ -81,28 +87,28 @@ class BubblewrapSandbox:
             options, protection, line, service.folder, calling, service
         )
 
-    def check(self, workspace: Path) -> Iterator[Check]:
+    def check(self, workspace: Path) -> Iterator[SandboxCheck]:
         """Try what the sandbox enforces. Blocks."""
-        yield Check("yes", f"commands run in a sandbox: {self.bubblewrap.version}")
-        yield Check("yes", "  they have none of the agent's environment, no keys")
+        yield SandboxCheck("yes", f"commands run in a sandbox: {self.bubblewrap.version}")
+        yield SandboxCheck("yes", "  they have none of the agent's environment, no keys")
         try:
             findings = scan(workspace)
             for text, line in TRIED:
                 if self.options.has_network and line == NETWORK:
-                    yield Check("no", "  the network is within reach: COMMAND_NETWORK=true")
+                    yield SandboxCheck("no", "  the network is within reach: COMMAND_NETWORK=true")
                 else:
                     holds = _holds(self.bubblewrap, self.options, findings, line)
-                    yield Check("yes" if holds else "no", f"  {text} (tried just now)")
+                    yield SandboxCheck("yes" if holds else "no", f"  {text} (tried just now)")
             yield _check_hard_links(findings)
         except ToolFailedError as error:
-            yield Check("no", f"  none runs here: {error}")
+            yield SandboxCheck("no", f"  none runs here: {error}")
             return
         if not self.bubblewrap.can_bound_tmp:
-            yield Check("partly", "  nothing bounds /tmp: bubblewrap 0.8 or newer can")
-        if not seccomp.is_known():
+            yield SandboxCheck("partly", "  nothing bounds /tmp: bubblewrap 0.8 or newer can")
+        if not seccomp.has_filter():
             text = "  system calls are not filtered: there is no filter for this machine"
             why = "what runs unasked, git diff say, may start programs that a repository names"
-            yield Check("partly", text, (why,))
+            yield SandboxCheck("partly", text, (why,))
 
     async def run(
         self, workspace: Workspace, command: Command, limits: Limits, calling: Calling
@@ -122,7 +128,7 @@ class BubblewrapSandbox:
 
         async with calling.lock or workspace_lock(workspace.root, calling.emit):
             findings, protection, program = await _prepare(prepare)
-            ended = await run(program, command.seconds, limits, calling.emit)
+            ended = await run_program(program, command.seconds, limits, calling.emit)
             notices = [
                 *_explain_errors(command.line, ended.text, findings, calling),
                 *_name_closed_folders(protection, calling),
@@ -215,13 +221,13 @@ def _holds(bubblewrap: Bubblewrap, options: SandboxOptions, findings: Scan, line
         return not try_program(program)
 
 
-def _check_hard_links(findings: Scan) -> Check:
+def _check_hard_links(findings: Scan) -> SandboxCheck:
     protected = find_few_linked_outside(findings)
     unprotected = find_linked_outside(findings.root) - protected
     if not unprotected:
         text = "  no file outside can be changed by a hard link in the workspace"
-        return Check("yes", f"{text}; {len(protected)} are read-only" if protected else text)
-    return Check(
+        return SandboxCheck("yes", f"{text}; {len(protected)} are read-only" if protected else text)
+    return SandboxCheck(
         "no",
         f"  commands can change files outside by {len(unprotected)} hard links in the workspace",
         (

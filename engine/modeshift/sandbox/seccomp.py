@@ -46,7 +46,7 @@ _IO_URING = (425, 426, 427)
 """Of every architecture."""
 
 
-def is_known() -> bool:
+def has_filter() -> bool:
     """Whether there is a filter for this machine."""
     return platform.machine() in _MACHINES
 

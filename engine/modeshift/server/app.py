@@ -1,4 +1,4 @@
-"""The middleware that ``langgraph.json`` mounts around the dev server's own routes."""
+"""``Page`` and the other middleware that ``langgraph.json`` mounts around the server's routes."""
 
 import re
 from collections.abc import AsyncIterator

@@ -19,7 +19,13 @@ from modeshift.configuration.user_files import make_private
 from modeshift.modes.phases import Phase
 from modeshift.server.logs import shorten_log
 from modeshift.storage.database import Database
-from modeshift.storage.threads import list_questions, open_saver, open_store, prepare, read_newest
+from modeshift.storage.threads import (
+    list_questions,
+    open_saver,
+    open_store,
+    prepare_tables,
+    read_newest,
+)
 
 CLONE = {"clone": str(uuid5(NAMESPACE_URL, Path.cwd().as_uri()))}
 """Kept with each run's checkpoints: clones share their database, and not the list of threads."""
@@ -57,7 +63,7 @@ def is_opened() -> bool:
 async def _prepare() -> None:
     if not _settings.has_postgres:
         await asyncio.to_thread(make_private, _settings.checkpoints)
-    await prepare(database)
+    await prepare_tables(database)
 
 
 async def owners_of(database: Database, thread_id: str) -> set[str | None]:

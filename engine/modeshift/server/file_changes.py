@@ -11,13 +11,13 @@ from modeshift.threads.deps import AgentDeps
 from modeshift.tools.workspace.text import read_replacements
 
 MAX_FILES = 200
-Done = tuple[Mapping[str, Any], Mapping[str, Any]]
+ChangedFile = tuple[Mapping[str, Any], Mapping[str, Any]]
 """The arguments of a call that changed a file, and its result's artifact."""
 
 
 def list_changes(deps: AgentDeps, values: Mapping[str, Any]) -> list[FileChange]:
     """The changes, by the thread's state as the server gives it, all plain data. Blocks."""
-    changes: dict[str, list[Done]] = {path: [] for path in _list_written(values)}
+    changes: dict[str, list[ChangedFile]] = {path: [] for path in _list_written(values)}
     for path, done in _list_done(deps, values):
         changes.setdefault(path, []).append(done)
     return [_compare(deps, path, done) for path, done in list(changes.items())[:MAX_FILES]]
@@ -29,7 +29,7 @@ def _list_written(values: Mapping[str, Any]) -> Iterator[str]:
     yield from values.get("written", ())
 
 
-def _list_done(deps: AgentDeps, values: Mapping[str, Any]) -> Iterator[tuple[str, Done]]:
+def _list_done(deps: AgentDeps, values: Mapping[str, Any]) -> Iterator[tuple[str, ChangedFile]]:
     """In the order in which they were made, for each file: a sub-task's before what follows it."""
     inner = {subtask["id"]: subtask["messages"] for subtask in values.get("subtasks", ())}
     parents = values.get("parents", ())
@@ -41,7 +41,7 @@ def _list_done(deps: AgentDeps, values: Mapping[str, Any]) -> Iterator[tuple[str
 
 def _walk(
     deps: AgentDeps, messages: Sequence[Mapping[str, Any]], inner: Mapping[str, Any]
-) -> Iterator[tuple[str, Done]]:
+) -> Iterator[tuple[str, ChangedFile]]:
     results = {each["tool_call_id"]: each for each in messages if each["type"] == "tool"}
     for message in messages:
         for call in message.get("tool_calls", ()):
@@ -65,7 +65,7 @@ def _find_path(deps: AgentDeps, name: str, args: Mapping[str, Any]) -> str | Non
         return None
 
 
-def _compare(deps: AgentDeps, path: str, done: list[Done]) -> FileChange:
+def _compare(deps: AgentDeps, path: str, done: list[ChangedFile]) -> FileChange:
     try:
         exists = os.path.lexists(deps.toolbox.workspace.root / path)
         now = deps.toolbox.workspace.read(path) if exists else ""
@@ -79,7 +79,7 @@ def _compare(deps: AgentDeps, path: str, done: list[Done]) -> FileChange:
     return change if exists else change | {"problem": "the file is gone"}
 
 
-def _undo(now: str, done: list[Done]) -> str | None:
+def _undo(now: str, done: list[ChangedFile]) -> str | None:
     """The text before the first change; raises ``LookupError``."""
     if not done:
         raise LookupError

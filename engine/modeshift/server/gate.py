@@ -4,7 +4,7 @@ On its own the server answers any web page that its user happens to visit, becau
 send requests to 127.0.0.1. Such a page gives itself away by a foreign ``Origin``; by a foreign
 ``Host``, if its own name leads here (DNS rebinding); or by a body that is not JSON, the only kind
 that a browser sends without asking first. The server also has routes that need no token: only
-those in ``_ROUTES`` are let through.
+those in ``_ROUTES``, and our own, are let through.
 """
 
 import logging
@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from modeshift.configuration.settings import LOOPBACK
 from modeshift.modes.plain_text import to_one_line
 from modeshift.observing import count
+from modeshift.server.routes import ROUTES
 
 _FIELDS = {
     # Ids only: a route "/threads/something" that a later version adds is no thread. And in one form
@@ -40,13 +41,6 @@ _ROUTES = {
     "/openapi.json": "GET",
     "/app": "GET",
     "/app/{file}": "GET",
-    "/modes": "GET",
-    "/modeshift/chart": "GET",
-    "/modeshift/markdown": "POST",
-    "/modeshift/threads": "POST",
-    "/threads/{id}/mode": "GET PATCH",
-    "/threads/{id}/files": "GET",
-    "/threads/{id}/question": "GET",
     "/assistants": "POST",
     "/assistants/search": "POST",
     "/assistants/count": "POST",
@@ -99,6 +93,7 @@ def _compile(route: str) -> re.Pattern[str]:
 
 
 _KNOWN = [(_compile(route), frozenset(methods.split())) for route, methods in _ROUTES.items()]
+_KNOWN += [(_compile(route.path), frozenset(route.methods or ())) for route in ROUTES]
 _EVENT_STREAMING = re.compile(r"/threads/[^/]+/(?:commands|stream/events)")
 
 

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-Node = str | list[Any]
+TreeNode = str | list[Any]
 MAX_TEXTS = 100
 MAX_CHARACTERS = 400_000
 MAX_BRACKETS = 5000
@@ -64,16 +64,16 @@ def _are_texts(value: Any) -> bool:
     )
 
 
-def render_trees(texts: list[str]) -> list[list[Node]]:
+def render_trees(texts: list[str]) -> list[list[TreeNode]]:
     """A tree for each text; blocks."""
-    left, trees, end = MAX_CHARACTERS, list[list[Node]](), time.thread_time() + MAX_SECONDS
+    left, trees, end = MAX_CHARACTERS, list[list[TreeNode]](), time.thread_time() + MAX_SECONDS
     for text in texts:
         left -= len(text)
         trees.append(_render(text, end) if left >= 0 else [text])
     return trees
 
 
-def _render(text: str, end: float) -> list[Node]:
+def _render(text: str, end: float) -> list[TreeNode]:
     """Text of which Markdown would hide a word comes back as it is: it may be a plan to approve.
 
     Such as a link's definition, a row's cell too many, or what is nested too deeply.
@@ -101,15 +101,15 @@ def _list_shown(tokens: list[Any]) -> Iterator[str]:
             yield unescape(f"{token.content} {token.info[:MAX_LABEL]}")
 
 
-def _build(tokens: list[Any], end: float) -> list[Node]:
+def _build(tokens: list[Any], end: float) -> list[TreeNode]:
     """The nodes of a flat list of opening and closing tokens."""
-    root: list[Node] = []
+    root: list[TreeNode] = []
     open_nodes = [root]
     for token in tokens:
         if token.hidden:
             continue
         if token.nesting == 1:
-            children: list[Node] = []
+            children: list[TreeNode] = []
             open_nodes[-1].append([_name(token), _attributes(token), children])
             open_nodes.append(children)
         elif token.nesting == -1:
@@ -119,14 +119,14 @@ def _build(tokens: list[Any], end: float) -> list[Node]:
     return root
 
 
-def _leaf(token: Any, end: float) -> list[Node]:
+def _leaf(token: Any, end: float) -> list[TreeNode]:
     match token.type:
         case "inline":
             return _build(token.children, end)
         case "fence" | "code_block":
             language = token.info.split()[0] if token.info.split() else ""
             label = {"language": token.info.strip()[:MAX_LABEL]}
-            code: Node = ["code", label, highlight(token.content, language, end)]
+            code: TreeNode = ["code", label, highlight(token.content, language, end)]
             return [["pre", {}, [code]]]
         case "code_inline":
             return [["code", {}, [token.content]]]
@@ -153,7 +153,7 @@ def _attributes(token: Any) -> dict[str, str]:
     return attributes
 
 
-def highlight(text: str, language: str, end: float) -> list[Node]:
+def highlight(text: str, language: str, end: float) -> list[TreeNode]:
     """The code with ``span`` around what the language names; as it is in one that is unknown.
 
     Also if it is not done at ``end``: of some languages a lexer takes minutes for blank lines.
@@ -166,7 +166,7 @@ def highlight(text: str, language: str, end: float) -> list[Node]:
         lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return [text]
-    nodes: list[Node] = []
+    nodes: list[TreeNode] = []
     for kind, piece in lexer.get_tokens(text):
         if time.thread_time() > end:
             return [text]

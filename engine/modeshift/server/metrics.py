@@ -65,7 +65,7 @@ def listen(kind: str, names: Mapping[str, str], report: Report) -> Iterator[None
             REFUSALS.labels(names["status"]).inc()
 
 
-def start() -> None:
+def start_metrics() -> None:
     """Listen from now on."""
     if listen not in listeners:
         listeners.append(listen)

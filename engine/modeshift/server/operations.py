@@ -67,7 +67,7 @@ def start_telling() -> None:
     try:
         from modeshift.server import metrics  # noqa: PLC0415  # an extra
 
-        metrics.start()
+        metrics.start_metrics()
     except ImportError:
         pass
     if not os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
@@ -78,7 +78,7 @@ def start_telling() -> None:
         raise ConfigurationError(
             f"OTEL_EXPORTER_OTLP_ENDPOINT is set: {say_how_to_add('tracing')}, or unset it"
         ) from error
-    tracing.start()
+    tracing.start_tracing()
 
 
 ROUTES = [Route(METRICS, show_metrics, methods=["GET"])]

@@ -1,4 +1,4 @@
-"""What concerns the server's process: Python's garbage collector, and the signals that end it."""
+"""``stopping_well``: the signals that end the server; when Python collects its garbage."""
 
 import asyncio
 import gc

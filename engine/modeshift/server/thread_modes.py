@@ -167,7 +167,7 @@ async def create_thread(request: Request) -> Response:
     places = Workspaces(settings, mailbox)
     checked = check_settings(deps, {key: body.pop(key) for key in SETTINGS if key in body})
     thread = str(body.setdefault("thread_id", str(uuid4())))
-    choice, chosen = (thread, get_user(request), workspace), None
+    choice, chosen = (thread, get_request_user(request), workspace), None
     if workspace is not None or settings.workspaces is not None:
         chosen = await places.choose(*choice)
     created = await call_server(request, "POST", "/threads", body)
@@ -190,10 +190,10 @@ async def get_deps(request: Request) -> AgentDeps:
     """What the thread of the request works with, as far as it is its client's."""
     thread = request.path_params.get("id") or request.query_params.get("thread", "")
     thread = thread and spell_thread(thread)
-    return (await get_served(thread, get_user(request), await _get_store(request))).deps
+    return (await get_served(thread, get_request_user(request), await _get_store(request))).deps
 
 
-def get_user(request: Request) -> str:
+def get_request_user(request: Request) -> str:
     """Whose request it is."""
     return str(request.user.identity)
 

@@ -1,4 +1,4 @@
-"""Spans of steps, model calls and tool calls, sent where ``OTEL_EXPORTER_OTLP_ENDPOINT`` says.
+"""``start_tracing``: spans of steps and calls, sent where ``OTEL_EXPORTER_OTLP_ENDPOINT`` says.
 
 OpenTelemetry's own variables set the rest. No span has content: names, numbers, thread and run.
 """
@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from modeshift.observing import Report, listeners
 
 
-def start() -> None:
+def start_tracing() -> None:
     """Trace from now on; what is left is sent when the process ends."""
     provider = TracerProvider(resource=Resource.create())
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))

@@ -43,7 +43,7 @@ def spell_thread(id: object) -> str:
         raise InvalidInputError(f"{id!r} is no thread's id, which is a UUID") from None
 
 
-def follow(saved: CheckpointTuple | None) -> CheckpointTuple | None:
+def make_ids_after(saved: CheckpointTuple | None) -> CheckpointTuple | None:
     """The checkpoint that a run begins with; ids made next sort after its id.
 
     An id begins with the time, and the greatest is the newest. On a machine whose clock is behind

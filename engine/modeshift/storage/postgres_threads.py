@@ -15,10 +15,10 @@ from typing_extensions import override
 
 from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.storage.database import Database
-from modeshift.storage.kept_threads import HOLD, RELIEVED, KeptThreads, follow
+from modeshift.storage.kept_threads import HOLD, RELIEVED, KeptThreads, make_ids_after
 from modeshift.storage.postgres import MAX_CONNECTIONS, PostgresDatabase
 
-Write = TypeVar("Write", bound=Callable[..., Any])
+_Write = TypeVar("_Write", bound=Callable[..., Any])
 _LOCK = 0x6D6F6466
 _SECONDS = 60
 _CHECK_HOLD = "SELECT 1 FROM holders WHERE thread_id = %s AND hold = %s FOR SHARE"
@@ -26,7 +26,7 @@ _hold = ContextVar[tuple[str, str] | None]("hold", default=None)
 """The thread and hold of what is being stored."""
 
 
-def _fenced(write: Write) -> Write:
+def _fenced(write: _Write) -> _Write:
     """The method, with the hold of the run whose ``config`` it is given."""
 
     @wraps(write)
@@ -38,7 +38,7 @@ def _fenced(write: Write) -> Write:
         finally:
             _hold.reset(token)
 
-    return cast("Write", fenced)
+    return cast("_Write", fenced)
 
 
 class PostgresSaver(KeptThreads, AsyncPostgresSaver):
@@ -53,7 +53,7 @@ class PostgresSaver(KeptThreads, AsyncPostgresSaver):
 
     @override
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return follow(await super().aget_tuple(config))
+        return make_ids_after(await super().aget_tuple(config))
 
     @override
     @asynccontextmanager

@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from modeshift.modes.errors import StorageError
 from modeshift.storage.database import Database
-from modeshift.storage.kept_threads import DELETED, NAMESPACE, KeptThreads, follow
+from modeshift.storage.kept_threads import DELETED, NAMESPACE, KeptThreads, make_ids_after
 from modeshift.storage.sqlite import SqliteDatabase
 
 T = TypeVar("T")
@@ -101,7 +101,7 @@ class WholeWrites(KeptThreads, SqliteSaver):
 
     @override
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return follow(await self._run(self.get_tuple, config))
+        return make_ids_after(await self._run(self.get_tuple, config))
 
     @override
     async def alist(
@@ -165,7 +165,7 @@ class SqliteStore(AsyncSqliteStore):
 
 @asynccontextmanager
 async def open_saver(database: Database) -> AsyncIterator[BaseCheckpointSaver[Any]]:
-    """The checkpointer; ``prepare`` has been called before."""
+    """The checkpointer; ``prepare_tables`` has been called before."""
     if isinstance(database, SqliteDatabase):
         yield WholeWrites(database)
     else:
@@ -176,7 +176,7 @@ async def open_saver(database: Database) -> AsyncIterator[BaseCheckpointSaver[An
 
 @asynccontextmanager
 async def open_store(database: Database) -> AsyncIterator[BaseStore]:
-    """The store, in the database of the checkpoints; ``prepare`` has been called before."""
+    """The store, in the database of the checkpoints; ``prepare_tables`` has been called before."""
     if isinstance(database, SqliteDatabase):
         async with aiosqlite.connect(
             database.file, timeout=SECONDS, isolation_level=None
@@ -202,7 +202,7 @@ async def _ending_task(store: AsyncBatchedBaseStore) -> AsyncIterator[AsyncBatch
             await asyncio.wait({task})
 
 
-async def prepare(database: Database) -> None:
+async def prepare_tables(database: Database) -> None:
     """Make the tables, or change those of an older version; raises ``StorageError``."""
     if not isinstance(database, SqliteDatabase):
         from modeshift.storage.postgres_threads import migrate  # noqa: PLC0415  # an extra's
@@ -273,7 +273,7 @@ async def list_questions(database: Database, thread: str | None = None) -> list[
 async def check_database(database: Database) -> None:
     """Raises ``StorageError`` where it cannot be used."""
     try:
-        await prepare(database)
+        await prepare_tables(database)
     finally:
         await database.close()
 

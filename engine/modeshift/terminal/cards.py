@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from modeshift.agent import GivenDecision
 from modeshift.calls.previews import FileChange, Preview, preview_call
 from modeshift.calls.requests import ActionRequest, build_title
 from modeshift.calls.ways import list_suggestions
@@ -13,8 +14,6 @@ from modeshift.modes.errors import InvalidCallError
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.terminal.screen import ALERT, BOLD, FAINT, Keyboard, Screen
 from modeshift.threads.deps import AgentDeps
-
-Decision = dict[str, Any]
 
 
 class Cards:
@@ -26,7 +25,7 @@ class Cards:
 
     async def decide(
         self, deps: AgentDeps, actions: Sequence[ActionRequest], state: Mapping[str, Any]
-    ) -> list[Decision]:
+    ) -> list[GivenDecision]:
         """Show the calls that wait, and wait for a key: for all at once, or for each."""
         effects = [find_effect(deps, action["name"]) for action in actions]
         has_own_card = any(effect.takes_answer or effect.switches_mode for effect in effects)
@@ -44,7 +43,7 @@ class Cards:
 
     async def _decide_one(
         self, deps: AgentDeps, action: ActionRequest, state: Mapping[str, Any]
-    ) -> Decision:
+    ) -> GivenDecision:
         effect = find_effect(deps, action["name"])
         if effect.takes_answer:
             return await self._answer(action)
@@ -91,7 +90,7 @@ class Cards:
 
     async def _decide_call(
         self, action: ActionRequest, state: Mapping[str, Any], *, is_tool: bool
-    ) -> Decision:
+    ) -> GivenDecision:
         keys, offered = {"r": "reject", "a": "allow"}, "[r]eject [a]llow"
         if is_tool:
             keys["e"], offered = "edit", f"{offered} [e]dit"
@@ -116,7 +115,7 @@ class Cards:
 
     async def _decide_switch(
         self, deps: AgentDeps, action: ActionRequest, state: Mapping[str, Any]
-    ) -> Decision:
+    ) -> GivenDecision:
         keys = {"r": "no", "a": "yes", "m": "another mode", "u": "yes, and auto-accept"}
         offered = "[r] no [a] yes [m] another mode [u] yes, and auto-accept"
         match await self._ask(offered, keys, state):
@@ -136,7 +135,7 @@ class Cards:
                 return {"type": "edit", "edited_action": {"name": action["name"], "args": args}}
         return await self._reject()
 
-    async def _answer(self, action: ActionRequest) -> Decision:
+    async def _answer(self, action: ActionRequest) -> GivenDecision:
         labels = list_suggestions(action["args"])
         question, *_ = action["description"].rsplit("\n- ", len(labels))
         self._screen.words(question, BOLD)
@@ -159,7 +158,7 @@ class Cards:
         self._screen.words(f"approvals: {state.get('approvals')}; Enter is {keys[enter]}", FAINT)
         return await self._keyboard.read_key(f"  {offered}: ", keys, enter)
 
-    async def _reject(self) -> Decision:
+    async def _reject(self) -> GivenDecision:
         why = (await self._keyboard.read_answer("  why (or nothing)> ")).strip()
         return {"type": "reject", "message": why} if why else {"type": "reject"}
 

@@ -1,4 +1,4 @@
-"""``Conversation``: takes messages, commands and decisions until the person leaves."""
+"""``Transcript`` and ``Chat``: a thread in a terminal, until the person leaves."""
 
 import asyncio
 import re
@@ -151,7 +151,7 @@ CUT_OFF = "The last turn has not come to its end. Enter goes on with it; so does
 _COMMAND = re.compile(r"/([\w-]+)(?:\s+(.*))?", re.DOTALL)
 
 
-class Conversation:
+class Chat:
     """One thread in one terminal."""
 
     def __init__(self, thread: Thread, where: str, screen: Screen, keyboard: Keyboard) -> None:

@@ -1,4 +1,4 @@
-"""``Screen``: prints the conversation; other people's text cannot act on the terminal."""
+"""``Screen`` and ``Keyboard``: other people's text cannot act on the terminal."""
 
 import shutil
 import sys

@@ -24,7 +24,7 @@ from vcr.serializers import yamlserializer
 
 from modeshift.models.provider_errors import MASK, find_secrets
 from modeshift.testing.cassette import CassetteError, load_cassette
-from modeshift.testing.scrubbing import Replaced, keep_headers, scrub, scrub_body
+from modeshift.testing.scrubbing import WrittenInstead, keep_headers, scrub, scrub_body
 from modeshift.testing.strict_replay import Dumper, Response, body, decode_body
 
 
@@ -35,7 +35,7 @@ def configure(vcr: VCR) -> None:
     vcr.register_persister(_Persister(vcr.persister, vcr.record_mode))
 
 
-def get_config(replaced: Replaced, mode: str, path: Path) -> dict[str, Any]:
+def get_config(replaced: WrittenInstead, mode: str, path: Path) -> dict[str, Any]:
     """The options of vcrpy's ``use_cassette`` for tests of this project."""
     is_replay = mode == "none"
     # What was not masked then is not masked now: a new secret makes a request another one.
@@ -68,7 +68,7 @@ def get_config(replaced: Replaced, mode: str, path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def use_cassette(path: Path, replaced: Replaced) -> Iterator[Cassette]:
+def use_cassette(path: Path, replaced: WrittenInstead) -> Iterator[Cassette]:
     """The cassette to play, for a process that has no pytest."""
     vcr = VCR(record_mode="none")
     configure(vcr)

@@ -1,7 +1,6 @@
 """``check_agent``: tries whether a clone's graph keeps what the engine promises."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -17,7 +16,7 @@ from modeshift.models.loading import Models
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.errors import NodeError
 from modeshift.project import load_project
-from modeshift.testing.agent import Conversation, judge_call
+from modeshift.testing.agent import Build, Conversation, judge_call
 from modeshift.testing.modes import load_modes
 from modeshift.testing.scripted import Call, ScriptedModel, calling
 from modeshift.threads.compiled import Agent
@@ -33,7 +32,6 @@ SECONDS = 30
 MAX_QUESTIONS = 10
 FILES_CHANGED = "files_changed"
 """The fact that is true behind each call of a probe."""
-Build = Callable[..., Agent]
 
 
 class Trial(Conversation):

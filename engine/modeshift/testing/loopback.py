@@ -1,4 +1,4 @@
-"""Blocks connections to other machines, and look-ups of their names."""
+"""``block_network``: no connection to another machine, and no look-up of its name."""
 
 import ipaddress
 import socket
@@ -17,7 +17,7 @@ def block_network(patch: Callable[[object, str, Any], None]) -> None:
 
     def checked(self: socket.socket, address: Any) -> None:
         if self.family in (socket.AF_INET, socket.AF_INET6):
-            assert is_local(address[0]), f"a test wants to reach {address}"
+            assert is_loopback(address[0]), f"a test wants to reach {address}"
 
     def checked_connect(self: socket.socket, address: Any) -> None:
         checked(self, address)
@@ -32,7 +32,7 @@ def block_network(patch: Callable[[object, str, Any], None]) -> None:
         return sendto(self, data, *rest)
 
     def checked_getaddrinfo(host: Any, *rest: Any, **options: Any) -> Any:
-        assert is_local(host), f"a test wants to know where {host!r} is"
+        assert is_loopback(host), f"a test wants to know where {host!r} is"
         return getaddrinfo(host, *rest, **options)
 
     patch(socket.socket, "connect", checked_connect)
@@ -41,7 +41,7 @@ def block_network(patch: Callable[[object, str, Any], None]) -> None:
     patch(socket, "getaddrinfo", checked_getaddrinfo)
 
 
-def is_local(host: str | bytes | None) -> bool:
+def is_loopback(host: str | bytes | None) -> bool:
     """Whether ``host`` is this machine."""
     name = host.decode() if isinstance(host, bytes) else host
     try:

@@ -1,4 +1,4 @@
-"""The fixture ``recorded``: a conversation, played from its cassette or recorded anew.
+"""``Tape``: a conversation, played from its cassette or recorded anew; the fixture ``recorded``.
 
 vcrpy does the work. What is added: the cassette is written only when its test has passed, and a
 replay is strict.
@@ -26,7 +26,7 @@ from modeshift.testing.cassette_format import configure, get_config
 from modeshift.testing.modes import load_modes
 from modeshift.testing.scripted import ScriptStep
 from modeshift.testing.scripted_service import KEY, SOURCE, ScriptedService
-from modeshift.testing.scrubbing import Replaced, join_stream, scrub
+from modeshift.testing.scrubbing import WrittenInstead, join_stream, scrub
 from modeshift.testing.steady import Steady
 from modeshift.testing.strict_replay import StrictReplay
 
@@ -77,7 +77,7 @@ class Tape:
         self, path: Path, workspace: Path, options: pytest.Config, patch: pytest.MonkeyPatch
     ) -> None:
         self.path, self._workspace, self._patch = path, workspace, patch
-        self.replaced: Replaced = ((str(workspace.parent), "/somewhere"),)
+        self.replaced: WrittenInstead = ((str(workspace.parent), "/somewhere"),)
         self._source: str | None = options.getoption("--record")
         self._server: tuple[str, str] | None = options.getoption("--server")
         self._prunes: bool = options.getoption("--prune")

@@ -15,7 +15,7 @@ ScriptStep = Sequence[Call] | str | Exception
 """The calls of an answer, its words, or how the model fails."""
 
 
-class Asked:
+class ModelRequest:
     """One request to the model: the messages, and the names of the tools bound."""
 
     def __init__(self, messages: Sequence[BaseMessage], tools: frozenset[str]) -> None:
@@ -40,7 +40,7 @@ class ScriptedModel(LocalModel):
 
     @override
     def answer(self, messages: Sequence[BaseMessage], tools: frozenset[str]) -> AIMessage:
-        self.asked.append(Asked(messages, tools))
+        self.asked.append(ModelRequest(messages, tools))
         number = len(self.asked) - 1
         answer: AIMessage = (
             self.answers[number] if number < len(self.answers) else AIMessage("done")

@@ -16,7 +16,7 @@ from modeshift.testing.cassette import Json, decode_body
 KEPT_HEADERS = frozenset(
     {"content-type", "anthropic-version", "anthropic-beta", "retry-after", "server"}
 )
-Replaced = tuple[tuple[str, str], ...]
+WrittenInstead = tuple[tuple[str, str], ...]
 """Texts and what is written instead of them, such as the folder of a test."""
 _INDEXES = ("index", "output_index", "content_index", "summary_index")
 
@@ -33,7 +33,7 @@ def scrub_body(body: bytes | str | None, *options: Any, is_masked: bool = True) 
 
 def scrub(
     value: Any,
-    replaced: Replaced = (),
+    replaced: WrittenInstead = (),
     secrets: tuple[str, ...] = (),
     *,
     is_masked: bool = True,

@@ -42,7 +42,7 @@ class StrictReplay:
                 f"{self.cassette.path}: {difference}\n"
                 "If you meant this change, record again: make record (docs/own/cassettes.md)"
             )
-            return refuse(self.refused[-1])
+            return build_refusal(self.refused[-1])
         index = self.unplayed[0]
         self.cassette.play_counts[index] += 1
         response: Response = self.cassette.responses[index]
@@ -65,7 +65,7 @@ class StrictReplay:
         return "\n".join(lines) if failed else ""
 
 
-def refuse(text: str) -> Response:
+def build_refusal(text: str) -> Response:
     """A response, as the service would send one, with ``text`` as its error.
 
     The clients treat an exception as a failed connection, try again, and lose its text.

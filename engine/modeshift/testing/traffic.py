@@ -1,4 +1,4 @@
-"""For what ``@pytest.mark.vcr`` marks: where its cassettes are, and no keys in them."""
+"""``vcr_config`` of what ``@pytest.mark.vcr`` marks: where cassettes are, and no keys in them."""
 
 from pathlib import Path
 from typing import Any

@@ -30,8 +30,8 @@ from modeshift.storage.threads import has_checkpoint
 from modeshift.threads.owners import Owner
 
 T = TypeVar("T")
-State = Literal["started", "done", "failed", "unknown"]
-Digests = Mapping[str, str]
+CallState = Literal["started", "done", "failed", "unknown"]
+FileDigests = Mapping[str, str]
 """Of files, by path."""
 TABLES = ("holders", "inputs", "decisions", "effects")
 """Each has a column ``thread_id``: what is deleted with a thread."""
@@ -66,21 +66,21 @@ _serializer = JsonPlusSerializer()
 
 
 @dataclass(frozen=True)
-class Effect:
+class BegunCall:
     """A call that has begun."""
 
     owner: str
-    state: State
+    state: CallState
     is_late: bool
     """Whether its lease has ended."""
-    before: Digests
-    after: Digests
+    before: FileDigests
+    after: FileDigests
     """Of the files that it edits: as it is to leave them, or has left them."""
     done: Done
     """What facts follow from."""
     result: ToolMessage | None
 
-    def compare(self, now: Digests, *, has_ended: bool) -> State | None:
+    def compare(self, now: FileDigests, *, has_ended: bool) -> CallState | None:
         """What has come of it, by the files as they are; None if it has certainly not run.
 
         ``has_ended``: whether its process can do nothing any more.
@@ -187,8 +187,8 @@ class Journal:
     # Effects
 
     async def find(
-        self, key: str, digest: Callable[[Digests], Awaitable[Digests]]
-    ) -> Effect | None:
+        self, key: str, digest: Callable[[FileDigests], Awaitable[FileDigests]]
+    ) -> BegunCall | None:
         """The call as it ended; None if it has not begun, or certainly did nothing.
 
         Waits while its owner lives; of a dead one's edit, the files say what has come of it, whose
@@ -246,7 +246,7 @@ class Journal:
             await asyncio.sleep(0.002)
 
     async def start(
-        self, key: str, thread: str, tool: str, before: Digests, after: Digests, done: Done
+        self, key: str, thread: str, tool: str, before: FileDigests, after: FileDigests, done: Done
     ) -> bool:
         """Commit that the call starts now; False, and nothing is changed, if it has before.
 
@@ -311,10 +311,10 @@ class Journal:
             return None
         return began + self._lease * 2 / 3 if rows else None
 
-    async def finish(self, key: str, result: ToolMessage, after: Digests, done: Done) -> None:
+    async def finish(self, key: str, result: ToolMessage, after: FileDigests, done: Done) -> None:
         """Commit the result; a row that is gone was deleted with its thread."""
         kind, data = _serializer.dumps_typed(result)
-        state: State = "done" if result.status == "success" else "failed"
+        state: CallState = "done" if result.status == "success" else "failed"
         stored = f"{kind}:{data.hex()}"
         owner = await self._prepare()
         now = json.dumps(after), json.dumps(asdict(done))
@@ -333,7 +333,7 @@ class Journal:
         for table in TABLES:
             await self._execute(f"DELETE FROM {table} WHERE thread_id = ?", thread)  # noqa: S608  # ours
 
-    async def _read(self, key: str) -> Effect | None:
+    async def _read(self, key: str) -> BegunCall | None:
         clock = self._database.clock
         rows = await self._execute(
             f"SELECT owner, state, lease < {clock}, files_before, files_after, done, result "  # noqa: S608  # ours
@@ -349,7 +349,7 @@ class Journal:
         done = _done.validate_python(json.loads(told))
         if state == "unknown":
             done = end_unseen(done.mode)
-        return Effect(owner, state, bool(is_late), *files, done, result)
+        return BegunCall(owner, state, bool(is_late), *files, done, result)
 
     async def _prepare(self) -> str:
         if not self._owner.id:

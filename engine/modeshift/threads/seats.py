@@ -13,7 +13,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from modeshift.messages.instructions import Instruction
 from modeshift.models.bound_model import BoundModel
 from modeshift.models.loading import Models
-from modeshift.models.service import Way as ModeChange
+from modeshift.models.service import ToolsWay as ModeChange
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.edges.edge_table import (
     MAX_TRIED,

@@ -125,7 +125,7 @@ def bind_tools(servers: Iterable[ManagedServer]) -> Bound:
         for described in server.offer.tools if server.offer is not None else ():
             if described.name in server.server.disabled_tools:
                 continue
-            if problem := find_problem(server.server, described):
+            if problem := find_tool_problem(server.server, described):
                 shown = to_one_line(described.name, SHOWN)
                 notices.append(f"{name}: its tool {shown!r} is left out: {problem}")
             else:
@@ -139,7 +139,7 @@ def bind_tools(servers: Iterable[ManagedServer]) -> Bound:
     return Bound(tools, tuple(notices))
 
 
-def find_problem(server: Server, tool: ToolDescription) -> str | None:
+def find_tool_problem(server: Server, tool: ToolDescription) -> str | None:
     """Why the server's tool is not bound; None if it is."""
     return next(_list_problems(server, tool), None)
 

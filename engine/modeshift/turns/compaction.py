@@ -1,4 +1,4 @@
-"""``compact_history``: puts a summary in the place of a history that outgrows the model's window.
+"""``compact``: puts a summary in the place of a history that outgrows the model's window.
 
 What a person approved, what is remembered and the todo list stay as they are, and the earlier
 checkpoints keep the whole history.
@@ -209,7 +209,9 @@ async def ask_for_summary(
         part, left = split_for_summary(left, budget)
 
 
-def build_note(messages: Sequence[AnyMessage], kept: Sequence[AnyMessage], files: str) -> AIMessage:
+def build_left_out_note(
+    messages: Sequence[AnyMessage], kept: Sequence[AnyMessage], files: str
+) -> AIMessage:
     """What says, in the place of messages that the model did not summarize, what they were.
 
     That is the user's own, and what was in the place of still earlier ones.
@@ -236,7 +238,7 @@ def build_summary(answer: AIMessage, files: str) -> AIMessage:
     return AIMessage(f"{HEADER}\n\n{answer.text.strip()}\n{files}".rstrip(), id=answer.id)
 
 
-def list_files(deps: AgentDeps, slug: str, state: State) -> Iterator[str]:
+def list_written_files(deps: AgentDeps, slug: str, state: State) -> Iterator[str]:
     """A line for each mode that wrote files in this conversation, such as a plan."""
     written: dict[str, dict[str, None]] = {}
     parents = state.get("parents")
@@ -272,7 +274,7 @@ async def compact(
     seat = deps.seat_in(state, slug)
     size, window = estimate_tokens(messages), seat.model.window
     room = min(window or size, size)
-    files = "".join(list_files(deps, slug, state))
+    files = "".join(list_written_files(deps, slug, state))
     usage, room_left = Usage(), int(room * KEPT)
     try:
         if state.get("compact_from", 0) is None and not state.get("compact"):
@@ -312,4 +314,4 @@ async def compact(
 def _shorten(messages: list[AnyMessage], files: str, budget: int) -> list[AnyMessage]:
     """The last messages within ``budget`` tokens, and of the others what the user said."""
     remaining = replace_by_summary(messages, AIMessage(""), budget)
-    return replace_by_summary(messages, build_note(messages, remaining, files), budget)
+    return replace_by_summary(messages, build_left_out_note(messages, remaining, files), budget)

@@ -28,7 +28,7 @@ from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.storage.database import Database
 from modeshift.storage.opening import open_database
 from modeshift.storage.postgres_threads import PostgresSaver
-from modeshift.storage.threads import WholeWrites, open_saver, prepare
+from modeshift.storage.threads import WholeWrites, open_saver, prepare_tables
 from modeshift.threads.journal import Journal
 from modeshift.threads.started_calls import StartedCalls
 from modeshift.tools.tool import Tool
@@ -71,7 +71,7 @@ class Place:
     async def open(self) -> AsyncIterator[tuple[BaseCheckpointSaver[Any], Journal]]:
         database = open_database(self.url, self.file, timeout=5)
         try:
-            await prepare(database)
+            await prepare_tables(database)
             async with open_saver(database) as saver:
                 yield saver, NotedJournal(self, database)
         finally:  # a pool that is cancelled while it connects would never end
@@ -199,8 +199,8 @@ def kill_at(point: str, number: int) -> None:
         "said": ((WholeWrites, PostgresSaver), "aput_writes", False),
         "decided": ((Journal,), "decide", False),
         "started": ((Journal,), "start", False),
-        "edit": ((atomic_file,), "replace", True),
-        "edited": ((atomic_file,), "replace", False),
+        "edit": ((atomic_file,), "replace_file", True),
+        "edited": ((atomic_file,), "replace_file", False),
         "outcome": ((NotedJournal,), "finish", True),
         "finished": ((NotedJournal,), "finish", False),
     }[point]

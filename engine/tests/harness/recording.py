@@ -20,7 +20,7 @@ from modeshift.models.provider_errors import find_secrets
 from modeshift.testing.cassette import Response, decode_body
 from modeshift.testing.cassette_format import get_config
 from modeshift.testing.recording import PASSED, name_cassette
-from modeshift.testing.scrubbing import Replaced, join_stream, scrub
+from modeshift.testing.scrubbing import WrittenInstead, join_stream, scrub
 from modeshift.testing.strict_replay import StrictReplay
 from tests.harness.root import ENGINE
 from tests.provider.script import Step
@@ -100,7 +100,7 @@ class Tape:
     provider: str
     is_streamed: bool
     cassette: Cassette
-    replaced: Replaced
+    replaced: WrittenInstead
     replay: StrictReplay | None = None
     url: str | None = None
     """Of the scripted provider."""
@@ -227,7 +227,7 @@ def _fail(text: str) -> None:
     pytest.fail(text, pytrace=False)
 
 
-def _check_streams(responses: Sequence[Response], replaced: Replaced) -> None:
+def _check_streams(responses: Sequence[Response], replaced: WrittenInstead) -> None:
     """Fail if text that must be scrubbed is spread over several events of a stream."""
     secrets = find_secrets()
     for number, one in enumerate(responses, 1):

@@ -189,7 +189,7 @@ def test_without_a_sandbox_that_loads_every_command_asks(tmp_path: Path) -> None
     clone = Clone(tmp_path, ())
     change(
         clone.installed.info / "entry_points.txt",
-        "bubblewrap = modeshift.sandbox.sandbox:find_sandbox",
+        "bubblewrap = modeshift.sandbox.sandbox:find_bubblewrap_sandbox",
         "bubblewrap = modeshift.sandbox.nothing:find_sandbox",
     )
     decided, imported = clone.talk()

@@ -1,8 +1,16 @@
 """The figures in docs/figures.md are those of the code; how levels and circles are counted."""
 
-from benchmarks.stats import PAGE, find_groups, find_levels, measure, with_figures
+from benchmarks.stats import (
+    PAGE,
+    find_groups,
+    find_levels,
+    measure,
+    read_released,
+    with_figures,
+)
 from tests.harness.root import ENGINE
 
+MOST = 1.1
 TOLERANCE = 0.03
 """So that not every commit has to write them."""
 
@@ -17,6 +25,12 @@ def test_the_figures_are_not_far_off() -> None:
         is_near = abs(shown - figure) <= max(1, figure * TOLERANCE)
         assert is_near, f"{PAGE} says {shown} {what}, and there are {figure}: run `make renew`"
     assert with_figures(now, figures) == now
+
+
+def test_the_product_is_at_most_a_tenth_larger_than_the_last_release() -> None:
+    what = "lines of product code"
+    released = read_released((ENGINE / PAGE).read_text(encoding="utf-8"), what)
+    assert dict(measure(ENGINE))[what] <= MOST * released
 
 
 def test_levels_and_circles() -> None:

@@ -13,7 +13,7 @@ from langchain_core.messages import ToolMessage
 from modeshift.modes.errors import StorageError
 from modeshift.storage.opening import open_database
 from modeshift.storage.sqlite import SqliteDatabase
-from modeshift.storage.threads import open_saver, prepare
+from modeshift.storage.threads import open_saver, prepare_tables
 from modeshift.threads.journal import Journal
 from modeshift.threads.started_calls import StartedCalls
 from tests.harness.conversation import APPROVE, Conversation, make_agent
@@ -79,7 +79,7 @@ class Thread:
 async def thread(workspace: Path, tmp_path: Path) -> AsyncIterator[Thread]:
     file = tmp_path / "threads.sqlite"
     database = SqliteDatabase(file, timeout=0.2)
-    await prepare(database)
+    await prepare_tables(database)
     async with open_saver(database) as saver:
         started = StartedCalls(journal=Journal(database, file))
         talk = Conversation(make_agent(workspace, saver=saver, started_calls=started))
@@ -114,7 +114,7 @@ async def test_a_postgres_that_cannot_be_written_runs_nothing(
 ) -> None:
     url = postgres.make_database()
     database = open_database(url, Path("unused"), timeout=2 if what == "lock timeout" else 30)
-    await prepare(database)
+    await prepare_tables(database)
     async with open_saver(database) as saver:
         started = StartedCalls(journal=Journal(database, workspace.parent / "owners"))
         talk = Conversation(make_agent(workspace, saver=saver, started_calls=started))

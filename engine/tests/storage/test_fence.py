@@ -17,7 +17,7 @@ from modeshift.modes.facts import Done
 from modeshift.storage.database import Database
 from modeshift.storage.kept_threads import HOLD
 from modeshift.storage.opening import open_database
-from modeshift.storage.threads import open_saver, prepare
+from modeshift.storage.threads import open_saver, prepare_tables
 from modeshift.threads import journal as journal_module
 from modeshift.threads.journal import Journal
 from modeshift.threads.started_calls import StartedCalls
@@ -52,7 +52,7 @@ class Process:
 async def open_process(url: str, machine: Path, lease: float = 30) -> AsyncIterator[Process]:
     machine.mkdir()
     database = open_database(url, machine, timeout=4)
-    await prepare(database)
+    await prepare_tables(database)
     async with open_saver(database) as saver:
         yield Process(database, saver, Journal(database, machine / "threads", lease))
     await database.close()

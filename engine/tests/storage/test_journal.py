@@ -19,8 +19,8 @@ from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.modes.facts import Done, end_unseen
 from modeshift.storage.database import Database
 from modeshift.storage.opening import open_database
-from modeshift.storage.threads import open_saver, prepare
-from modeshift.threads.journal import TABLES, UNREADABLE, Digests, Journal
+from modeshift.storage.threads import open_saver, prepare_tables
+from modeshift.threads.journal import TABLES, UNREADABLE, FileDigests, Journal
 from tests.harness.conversation import SECONDS
 from tests.harness.postgres import Postgres
 
@@ -47,14 +47,14 @@ async def make(url: str, tmp_path: Path) -> AsyncIterator[Make]:
         await database.close()
 
 
-def digesting(now: Digests) -> Callable[[Digests], "asyncio.Future[Digests]"]:
-    async def digest(_: Digests) -> Digests:
+def digesting(now: FileDigests) -> Callable[[FileDigests], "asyncio.Future[FileDigests]"]:
+    async def digest(_: FileDigests) -> FileDigests:
         return now
 
     return lambda files: asyncio.ensure_future(digest(files))
 
 
-async def start(journal: Journal, before: Digests = BEFORE, after: Digests = AFTER) -> bool:
+async def start(journal: Journal, before: FileDigests = BEFORE, after: FileDigests = AFTER) -> bool:
     return await journal.start("key", "thread", "edit_file", before, after, FORESEEN)
 
 
@@ -116,7 +116,7 @@ async def test_what_goes_on_is_known_to_every_process(make: Make) -> None:
     ],
 )
 async def test_of_a_dead_owners_edit_the_file_tells(
-    make: Make, now: Digests, state: str | None, told: str, *, is_killed: bool
+    make: Make, now: FileDigests, state: str | None, told: str, *, is_killed: bool
 ) -> None:
     first = make()
     assert await start(first)
@@ -137,7 +137,7 @@ async def test_of_a_dead_owners_edit_the_file_tells(
 
 
 @pytest.mark.parametrize("before", [{}, BEFORE])
-async def test_a_dead_owners_command_is_unknown_for_good(make: Make, before: Digests) -> None:
+async def test_a_dead_owners_command_is_unknown_for_good(make: Make, before: FileDigests) -> None:
     """And an edit of which nobody can tell what it was to do."""
     first = make()
     assert await start(first, before, {})
@@ -252,7 +252,7 @@ async def test_another_process_asks_for_no_other_approval(tmp_path: Path) -> Non
 async def test_a_thread_that_a_checkpointer_deletes_is_forgotten(url: str, tmp_path: Path) -> None:
     file = tmp_path / "threads.sqlite"
     database = open_database(url, file)
-    await prepare(database)
+    await prepare_tables(database)
     journal = Journal(database, file)
     async with open_saver(database) as saver:
         await journal.hold("thread")

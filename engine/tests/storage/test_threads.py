@@ -31,7 +31,7 @@ from modeshift.storage.threads import (
     drop_tables,
     open_saver,
     open_store,
-    prepare,
+    prepare_tables,
     read_newest,
 )
 from modeshift.threads.mailbox import REVISION, Mailbox
@@ -47,7 +47,7 @@ HOUR_NS = 3600 * 10**9
 @pytest.fixture
 async def there(url: str, database: Database, tmp_path: Path) -> AsyncIterator[Database]:
     """Of another process. The tables are there."""
-    await prepare(database)
+    await prepare_tables(database)
     opened = open_database(url, tmp_path / "threads.sqlite")
     yield opened
     await opened.close()
@@ -139,7 +139,7 @@ async def test_a_turn_cut_off_before_its_first_node_does_not_look_finished(
     database: Database, workspace: Path, turn: int, *, goes_on: bool
 ) -> None:
     """What was said is stored, and the checkpoint behind it is not."""
-    await prepare(database)
+    await prepare_tables(database)
     async with open_saver(database) as saver:
         talk = Conversation(make_agent(workspace, saver=saver))
         for number in range(turn):
@@ -207,7 +207,7 @@ class Wrapper(BaseCheckpointSaver[Any]):
 
 
 async def test_a_history_is_not_read_step_by_step(database: Database, workspace: Path) -> None:
-    await prepare(database)
+    await prepare_tables(database)
     async with open_saver(database) as saver:
         talk = Conversation(make_agent(workspace, saver=saver))
         for _ in range(3):
@@ -254,7 +254,7 @@ async def test_settings_and_what_was_taken_in_come_over_from_an_older_version(
         older.executemany("INSERT INTO host_settings VALUES (?, ?, ?, ?)", rows)
     database = open_database("", file)
     for _ in range(2):
-        await prepare(database)
+        await prepare_tables(database)
         async with open_store(database) as store:
             news = await Mailbox(store).find_news("old", 3)
             assert news == {"limit": None, REVISION: {"mode": "3", "limit": "9"}}
@@ -265,7 +265,7 @@ async def test_settings_and_what_was_taken_in_come_over_from_an_older_version(
 async def test_tables_are_removed_when_nobody_uses_them(postgres: Postgres) -> None:
     url = postgres.make_database()
     database, other = (open_database(url, Path("unused")) for _ in range(2))
-    await prepare(other)
+    await prepare_tables(other)
     with pytest.raises(StorageError, match="is in use; stop the servers and editors first"):
         await drop_tables(database)
     assert await other.list_columns("checkpoints")
@@ -280,7 +280,7 @@ async def test_tables_are_removed_when_nobody_uses_them(postgres: Postgres) -> N
 async def test_a_server_that_goes_away_and_comes_back(postgres: Postgres, workspace: Path) -> None:
     url = postgres.make_database()
     database = open_database(url, Path("unused"), timeout=3)
-    await prepare(database)
+    await prepare_tables(database)
     async with open_saver(database) as saver, open_store(database) as store:
         talk = Conversation(make_agent(workspace, saver=saver, store=store))
         await talk.say("write a.txt: x", mode="code")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.testing.snapshots import Snapshot
-from modeshift.tools.workspace.text import Replacement, find_places, replace
+from modeshift.tools.workspace.text import Replacement, find_places, replace_pieces
 from tests.tools.conftest import Run, run_wrongly
 
 TEXT = "def f(a):\n    return a\n\ndef g(a):\n    return a\n"
@@ -159,7 +159,7 @@ WORDS = st.text("ab\n", max_size=3)
 @settings(max_examples=300)
 def test_edits_are_like_the_reference(text: str, edits: list[Replacement]) -> None:
     try:
-        found: str | None = replace(text, find_places("a", text, edits))
+        found: str | None = replace_pieces(text, find_places("a", text, edits))
     except ToolFailedError:
         found = None
     assert found == refer(text, edits)

@@ -1,4 +1,4 @@
-"""Conditions of edges: facts, ``and``, ``or``, ``not`` and parentheses, on one line."""
+"""``parse_condition``: facts, ``and``, ``or``, ``not`` and parentheses, on one line."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The table of edges: which mode the model may ask for from which, and under which condition."""
+"""``EdgeTable``: which mode the model may ask for from which, and under which condition."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -24,7 +24,7 @@ _TRAILING = re.compile(r"(?<!\\) +$")
 _CLASS = re.compile(r"\[([!^]?)(\]?[^\]]*)\]")
 
 
-class Rule(NamedTuple):
+class IgnoreRule(NamedTuple):
     """A line."""
 
     names: tuple[str, ...]
@@ -101,7 +101,7 @@ def _translate(name: str) -> str:
     return translate(name).removeprefix("(?s:").rpartition(")")[0].replace("[^", "[^\n")
 
 
-def _parse(text: str) -> Iterator[Rule]:
+def _parse(text: str) -> Iterator[IgnoreRule]:
     for raw_line in text.removeprefix("\ufeff").split("\n"):
         line = _TRAILING.sub("", raw_line.removesuffix("\r"))
         if not line or line.startswith("#"):
@@ -120,7 +120,9 @@ def _parse(text: str) -> Iterator[Rule]:
         if patterns[-1] == _ANY:
             patterns.append("*")  # what is in a folder, and not the folder
         is_anchored = "/" in path[:-1]
-        yield Rule(tuple(patterns if is_anchored else [_ANY, *patterns]), ignores, path[-1] == "/")
+        yield IgnoreRule(
+            tuple(patterns if is_anchored else [_ANY, *patterns]), ignores, path[-1] == "/"
+        )
 
 
 def _read_name(name: str) -> str | None:

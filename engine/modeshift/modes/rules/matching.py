@@ -1,4 +1,4 @@
-"""Patterns of rules: for files, commands, addresses and the tools of MCP servers."""
+"""``Subject``: what a rule's pattern is matched with: files, commands, addresses, MCP tools."""
 
 import json
 import re

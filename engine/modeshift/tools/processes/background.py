@@ -1,4 +1,4 @@
-"""``Calling``: the context in which a tool runs, in the context variable ``calling``."""
+"""``TurnCommands``: commands that go on behind a turn's calls; ``Calling``: where a tool runs."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -196,4 +196,4 @@ class Calling:
     """For the call's commands among themselves, where it has the workspace's lock already."""
 
 
-calling: ContextVar[Calling] = ContextVar("calling", default=Calling())  # noqa: B039  # it is frozen
+current_calling: ContextVar[Calling] = ContextVar("calling", default=Calling())  # noqa: B039  # it is frozen

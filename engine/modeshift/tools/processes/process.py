@@ -169,7 +169,9 @@ class Ended:
     """Its output, and how it ended."""
 
 
-async def run(program: Program, seconds: int, limits: Limits, emit: Callable[[str], None]) -> Ended:
+async def run_program(
+    program: Program, seconds: int, limits: Limits, emit: Callable[[str], None]
+) -> Ended:
     """Run the program, and kill what it leaves running.
 
     Without a sandbox, a process that has left the program's process group may go on. Raises
@@ -183,7 +185,9 @@ async def run(program: Program, seconds: int, limits: Limits, emit: Callable[[st
         ours.callback(os.close, writing)
         async with Output.of(reading, emit) as output:
             try:
-                process = await start(program, stdin=DEVNULL, stdout=writing, stderr=writing)
+                process = await start_program(
+                    program, stdin=DEVNULL, stdout=writing, stderr=writing
+                )
             except (OSError, ValueError) as error:
                 problem = f"{program.command[-1]!r} cannot be started: {error}"
                 raise ToolFailedError(problem) from error
@@ -194,7 +198,7 @@ async def run(program: Program, seconds: int, limits: Limits, emit: Callable[[st
     return Ended(exit_code, f"{text}\n{how}" if text else how)
 
 
-async def start(program: Program, **streams: Any) -> Process:
+async def start_program(program: Program, **streams: Any) -> Process:
     """Start it in a process group of its own; nothing stays of a start that is cancelled.
 
     asyncio's own kills the process alone: bubblewrap's child would go on. Raises ``OSError``, and

@@ -8,7 +8,13 @@ from typing import Literal, NamedTuple, Protocol
 
 from modeshift.modes.errors import ConfigurationError, ToolFailedError
 from modeshift.parts import SANDBOXES, list_parts, load_part
-from modeshift.tools.processes.background import Calling, Ran, TurnCommands, calling, shorten
+from modeshift.tools.processes.background import (
+    Calling,
+    Ran,
+    TurnCommands,
+    current_calling,
+    shorten,
+)
 from modeshift.tools.processes.process import (
     MAX_SECONDS,
     NO_BYTE_CODE,
@@ -16,7 +22,7 @@ from modeshift.tools.processes.process import (
     Limits,
     Program,
     build_environment,
-    run,
+    run_program,
 )
 from modeshift.tools.workspace.workspace import Workspace
 
@@ -33,7 +39,7 @@ class Command(NamedTuple):
     """After which it is ended."""
 
 
-class Service(NamedTuple):
+class SandboxService(NamedTuple):
     """A program that goes on, such as a server."""
 
     command: tuple[str, ...]
@@ -54,7 +60,7 @@ class SandboxOptions(NamedTuple):
     """Whether commands may read files in the workspace that look like secrets."""
 
 
-class Check(NamedTuple):
+class SandboxCheck(NamedTuple):
     """A row of ``make doctor``: whether something is enforced on this machine."""
 
     status: Literal["yes", "no", "partly"]
@@ -82,7 +88,7 @@ class Sandbox(Protocol):
         """
         ...
 
-    def build_program(self, workspace: Workspace, service: Service) -> Program:
+    def build_program(self, workspace: Workspace, service: SandboxService) -> Program:
         """What to start for it; what is hidden and protected is so as the workspace is now.
 
         It is shown what its command, folder and environment name, where that can be. Blocks.
@@ -90,7 +96,7 @@ class Sandbox(Protocol):
         """
         ...
 
-    def check(self, workspace: Path) -> Iterator[Check]:
+    def check(self, workspace: Path) -> Iterator[SandboxCheck]:
         """Try what the sandbox enforces. Blocks."""
         ...
 
@@ -117,7 +123,7 @@ class Commands:
         folder = await asyncio.to_thread(workspace.resolve_folder, command.cwd)
         environment = {**build_environment(), **NO_BYTE_CODE}
         program = Program(["/bin/sh", "-c", command.line], environment, str(folder))
-        return await run(program, command.seconds, self.limits, calling.emit)
+        return await run_program(program, command.seconds, self.limits, calling.emit)
 
 
 def find_sandbox(options: SandboxOptions | None = None) -> Sandbox | NoSandbox:
@@ -147,7 +153,10 @@ async def run_command(
     In the background: at once what to read its output with. Raises ``ToolFailedError`` where it
     cannot run so.
     """
-    current, command = calling.get(), Command(line, folder, min(max(seconds, 1), MAX_SECONDS))
+    current, command = (
+        current_calling.get(),
+        Command(line, folder, min(max(seconds, 1), MAX_SECONDS)),
+    )
     turn = current.commands
     if commands.sandbox and turn and (running := turn.name_running()):
         raise ToolFailedError(
@@ -177,7 +186,7 @@ async def run_command(
 
 async def read_command(id: str, start: int | None = None, wait: int = 0) -> str:
     """Lines of what a command of this turn has printed; waits so many seconds for its end."""
-    turn = calling.get().commands or TurnCommands()
+    turn = current_calling.get().commands or TurnCommands()
     return await turn.read(id, max(start or 1, 1), MAX_LINES, wait)
 
 

@@ -1,4 +1,4 @@
-"""A regular file, by its name in an open folder: read, and replaced in one step."""
+"""``replace_file``: a regular file, by its name in an open folder, replaced in one step."""
 
 import os
 import stat
@@ -40,7 +40,7 @@ def read_writable(name: str, folder: int, size: int) -> bytes:
         return file.read(size)
 
 
-def replace(name: str, folder: int, data: bytes, old: os.stat_result | None) -> None:
+def replace_file(name: str, folder: int, data: bytes, old: os.stat_result | None) -> None:
     """Write ``data``: a crash leaves the old file or the new one, with the permissions of old.
 
     A new file has the usual permissions. Raises ``OSError``.

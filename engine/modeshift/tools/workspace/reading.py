@@ -21,7 +21,7 @@ from modeshift.tools.workspace.text import (
     Replacement,
     find_places,
     is_utf8,
-    replace,
+    replace_pieces,
     show_name,
 )
 from modeshift.tools.workspace.workspace import Workspace, Written
@@ -179,7 +179,7 @@ def replace_text(
     """Make all of the edits in a file, or none, where one does not fit or the file has changed."""
     text = workspace.read(path)
     places = find_places(path, text, edits)
-    workspace.write(path, replace(text, places), instead_of=text)
+    workspace.write(path, replace_pieces(text, places), instead_of=text)
     line = text.count("\n", 0, places[0].start) + 1
     many = "s" if len(places) > 1 else ""
     return f"Edited {path}: {len(places)} place{many}.", Edited(line=line)

@@ -96,7 +96,7 @@ SECONDS = 20
 MAX_MEMORY = 1 << 30
 
 
-def run(
+def run_ripgrep(
     options: list[str],
     collect: Callable[[IO[bytes]], str],
     seconds: float = SECONDS,

@@ -17,7 +17,7 @@ from typing import IO, BinaryIO, NamedTuple
 
 from modeshift.modes.errors import ToolFailedError
 from modeshift.tools.workspace import ripgrep
-from modeshift.tools.workspace.ripgrep import EVERY_FILE, Glob
+from modeshift.tools.workspace.ripgrep import EVERY_FILE, Glob, run_ripgrep
 
 MAX_MATCHING = 5000
 """How many files with matches are named; they come in any order, since rg searches in parallel."""
@@ -163,7 +163,7 @@ def _name_files(
                 return f"there are more than {max_count} files"
         return ""
 
-    problem, stopped = ripgrep.run([*_NAME_FILES, *options, "--", "./"], collect, folder=folder)
+    problem, stopped = run_ripgrep([*_NAME_FILES, *options, "--", "./"], collect, folder=folder)
     if problem and not names and not stopped:
         raise ToolFailedError(problem)
     return names, stopped
@@ -193,7 +193,7 @@ def _show_matches(files: Mapping[int, str], query: Query, matches: Found, second
 
     shown = [*_SHOW_MATCHES, f"--context={query.context}"]
     options = [*shown, *_READ, *query.regex_options, "--", *paths]
-    problem, matches.stopped = ripgrep.run(options, collect, seconds, passed=tuple(files))
+    problem, matches.stopped = run_ripgrep(options, collect, seconds, passed=tuple(files))
     if problem and not matches.lines and not matches.stopped:
         raise ToolFailedError(problem)
 

@@ -239,7 +239,7 @@ def read_replacements(args: Mapping[str, Any]) -> list[Replacement] | None:
     return replacements or None
 
 
-class Place(NamedTuple):
+class Piece(NamedTuple):
     """Where a piece stands, and what is put there."""
 
     start: int
@@ -249,7 +249,7 @@ class Place(NamedTuple):
     """Of the edit, from 1."""
 
 
-def find_places(path: str, text: str, edits: Sequence[Replacement]) -> list[Place]:
+def find_places(path: str, text: str, edits: Sequence[Replacement]) -> list[Piece]:
     """All places that the edits change, in order; every piece is looked for in ``text`` as it is.
 
     Raises ``ToolFailedError`` where one cannot be made, or two change the same characters.
@@ -276,7 +276,7 @@ def find_places(path: str, text: str, edits: Sequence[Replacement]) -> list[Plac
     if total > MAX_PLACES:
         raise ToolFailedError(f"{total} places in {path}; {MAX_PLACES} are the limit")
     places = sorted(
-        Place(start, start + length, new, number)
+        Piece(start, start + length, new, number)
         for starts, length, new, number in pieces
         for start in starts
     )
@@ -290,7 +290,7 @@ def find_places(path: str, text: str, edits: Sequence[Replacement]) -> list[Plac
     return places
 
 
-def replace(text: str, places: Sequence[Place]) -> str:
+def replace_pieces(text: str, places: Sequence[Piece]) -> str:
     """``text`` with the places changed."""
     parts, end = [], 0
     for place in places:

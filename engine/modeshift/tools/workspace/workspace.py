@@ -255,7 +255,7 @@ class Workspace:
                 if shown is not None and shown != text_format.decode(before):
                     unsaved = "has changes in the editor that are not saved"
                     raise ToolFailedError(f"{path!r} {unsaved}; ask the user to save it")
-                atomic_file.replace(name, folder, data, old)
+                atomic_file.replace_file(name, folder, data, old)
         return Written(old is None, now)
 
     def list_entries(

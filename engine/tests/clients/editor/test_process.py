@@ -16,7 +16,7 @@ from modeshift.configuration.loading import AgentLoader
 from modeshift.editor.store import Sessions
 from modeshift.modes.errors import StorageError, ToolFailedError
 from modeshift.storage.sqlite import SqliteDatabase
-from modeshift.storage.threads import SqliteStore, open_saver, open_store, prepare
+from modeshift.storage.threads import SqliteStore, open_saver, open_store, prepare_tables
 from tests.clients.editor.editor import choosing, editing
 from tests.harness import prefork
 from tests.harness.conversation import until
@@ -90,7 +90,7 @@ async def test_a_write_that_is_cancelled_or_fails_leaves_no_lock(tmp_path: Path)
     file = tmp_path / "s.sqlite"
     config: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": "", "checkpoint_id": "1"}}
     database = SqliteDatabase(file, timeout=0)
-    await prepare(database)
+    await prepare_tables(database)
     async with open_saver(database) as saver:
         tasks_before = asyncio.all_tasks()
         for ticks in range(13):
@@ -133,7 +133,7 @@ FAILING_COMMIT = """
 
 async def test_a_commit_of_the_store_that_fails_is_rolled_back(tmp_path: Path) -> None:
     database = SqliteDatabase(tmp_path / "s.sqlite")
-    await prepare(database)
+    await prepare_tables(database)
     async with open_store(database) as store:
         connection = cast("SqliteStore", store).conn
         await connection.executescript(FAILING_COMMIT)

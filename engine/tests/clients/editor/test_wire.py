@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from modeshift.editor.transport import prepare
+from modeshift.editor.transport import prepare_message
 from tests.clients.editor.process import AgentProcess, agent_process
 from tests.harness.conversation import SECONDS, until
 from tests.harness.place import environment
@@ -133,7 +133,7 @@ async def test_no_part_of_a_request_is_lost_or_replaced(
 )
 async def test_a_response_is_a_result_or_an_error(error: Any, kept: str) -> None:
     """The SDK looks at the result first, and expects an object."""
-    message = prepare({"id": 7, "error": error, "result": {"x": "yes"}}) or {}
+    message = prepare_message({"id": 7, "error": error, "result": {"x": "yes"}}) or {}
     assert message.keys() == {"id", kept}
     assert isinstance(message[kept], dict)
 

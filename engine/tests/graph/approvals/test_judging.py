@@ -15,7 +15,7 @@ from modeshift.calls.contents import digest_contents
 from modeshift.calls.judging import (
     CallContext,
     Judged,
-    Question,
+    JudgedQuestion,
     digest_question,
     get_key,
     judge,
@@ -339,7 +339,7 @@ async def settle(
     context = CallContext(deps.seat(slug), Approvals.MANUAL, is_only_call=False, refused=["shut"])
     judged = await judge_all(deps, context, calls(*given))
     asked: Any = {"digest": "", "contents": await digest_contents(deps, ("there",))}
-    outcome = Outcome(deps, Question("message", asked, context, judged), "thread")
+    outcome = Outcome(deps, JudgedQuestion("message", asked, context, judged), "thread")
     asking = [each.id for each in judged if each.needs_person]
     await outcome.settle(dict(zip(asking, decisions, strict=True)))
     event, update = outcome.update()
@@ -363,7 +363,7 @@ async def test_a_file_that_has_changed_since_voids_the_approval(
     context = CallContext(deps.seat("work"), Approvals.MANUAL)
     judged = await judge_all(deps, context, calls(WRITE))
     asked: Any = {"digest": "", "contents": await digest_contents(deps, ("there",))}
-    question = Question("message", asked, context, judged)
+    question = JudgedQuestion("message", asked, context, judged)
     (workspace / "there").write_text("newer")
     outcome = Outcome(deps, question, "thread")
     await outcome.settle({"call0": APPROVE})  # type: ignore[dict-item]  # a dict is one

@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 
 from modeshift.models.bound_model import BoundModel, call_model
 from modeshift.models.loading import load_model
-from modeshift.models.service import Service
+from modeshift.models.service import ModelService
 from modeshift.modes.errors import ProviderError
 from tests.harness.recording import redirect
 from tests.provider.server import KEY, ScriptedProvider
@@ -46,7 +46,7 @@ def bind(name: str, mode: str = "code", *, is_streamed: bool = False) -> BoundMo
     model.streaming = is_streamed
     prompt = SystemMessage(f"You are in {mode} mode.")
     tools = {tool["name"]: tool for tool in TOOLS}
-    return BoundModel(prompt, model, tools, tuple(tools), name, Service(name), first_wait=0.01)
+    return BoundModel(prompt, model, tools, tuple(tools), name, ModelService(name), first_wait=0.01)
 
 
 class ModelThread:

@@ -10,7 +10,7 @@ import pytest
 
 from modeshift.models.loading import Models, load_model
 from modeshift.models.providers import is_local
-from modeshift.models.service import Way, choose_way
+from modeshift.models.service import ToolsWay, choose_tools_way
 from modeshift.modes.errors import ProviderError
 from tests.graph.models.model_thread import use
 from tests.harness.conversation import APPROVE, Conversation, make_agent
@@ -38,15 +38,15 @@ def test_the_way_is_as_the_page_says(
     if is_elsewhere:
         monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
     provider, _, _ = model.partition(":")
-    assert choose_way(load_model(model), is_local=is_local(provider)) == way
+    assert choose_tools_way(load_model(model), is_local=is_local(provider)) == way
 
 
 def test_the_page_has_every_way() -> None:
-    assert {way for _, way, _ in CASES} == {*get_args(Way)}
+    assert {way for _, way, _ in CASES} == {*get_args(ToolsWay)}
     assert len(CASES) > 10
 
 
-@pytest.mark.parametrize("wanted", get_args(Way))
+@pytest.mark.parametrize("wanted", get_args(ToolsWay))
 def test_no_way_is_taken_that_the_client_has_not(
     monkeypatch: pytest.MonkeyPatch, wanted: str
 ) -> None:
@@ -55,7 +55,7 @@ def test_no_way_is_taken_that_the_client_has_not(
         ("anthropic:claude-fable-5-2", "tool_changes"),
         ("ollama:qwen3", "none"),
     ):
-        assert choose_way(load_model(model), wanted) == (
+        assert choose_tools_way(load_model(model), wanted) == (
             wanted if wanted in (possible, "append") else "rewrite"
         )
 

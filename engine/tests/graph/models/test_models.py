@@ -15,7 +15,7 @@ from typing_extensions import override
 from modeshift.models.bound_model import BoundModel, call_model
 from modeshift.models.loading import load_model
 from modeshift.models.providers import PROVIDERS, TIME_LIMIT
-from modeshift.models.service import Service
+from modeshift.models.service import ModelService
 from modeshift.modes.errors import ConfigurationError, ProviderError
 from modeshift.testing.snapshots import Snapshot
 from tests.harness.root import ENGINE
@@ -128,7 +128,7 @@ class SlowModel(GenericFakeChatModel):
 async def ask_slow(pause: Any, **options: Any) -> str:
     model = SlowModel(messages=repeat(AIMessage("one two three")), pause=pause, streaming=True)
     prompt = SystemMessage("Be slow.")
-    bound = BoundModel(prompt, model, {}, (), "slow:x", Service("slow:x"), **options)
+    bound = BoundModel(prompt, model, {}, (), "slow:x", ModelService("slow:x"), **options)
     return (await call_model(bound, [HumanMessage("go")], {})).text
 
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from modeshift.mcp.managed import ManagedServer, ServerPool
+from modeshift.mcp.managed import McpServerPool, McpServerProcess
 from modeshift.tools.processes.sandboxes import Sandbox
 from modeshift.tools.server_tools import Bound, bind_tools
 from modeshift.tools.servers import Server
@@ -48,16 +48,16 @@ def serving_toy() -> Iterator[int]:
 @asynccontextmanager
 async def managed(
     workspace: Path, *servers: Server, sandbox: Sandbox | None = None
-) -> AsyncIterator[tuple[ManagedServer, ...]]:
+) -> AsyncIterator[tuple[McpServerProcess, ...]]:
     """The servers in a pool of their own, which ends with the block."""
-    pool = ServerPool()
+    pool = McpServerPool()
     try:
         yield pool.assign(pool, servers, Workspace(workspace), sandbox)
     finally:
         await pool.end_all()
 
 
-async def start(servers: Sequence[ManagedServer]) -> Bound:
+async def start(servers: Sequence[McpServerProcess]) -> Bound:
     """What they offer, once they have been started."""
     for server in servers:
         await server.prepare()

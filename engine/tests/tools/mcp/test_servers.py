@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import psutil
 import pytest
 
-from modeshift.mcp.managed import MAX_FAILURES, ManagedServer, ServerPool
+from modeshift.mcp.managed import MAX_FAILURES, McpServerPool, McpServerProcess
 from modeshift.mcp.transports import SECONDS_TO_LISTEN
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.rules.matching import name_server_tool, word_matches
@@ -37,7 +37,7 @@ from tests.tools.mcp.servers import ANSWER, RAW, managed, raw, start, toy
 from tests.tools.sandbox.commands import PROBLEM
 
 
-async def call(server: ManagedServer, **args: object) -> str:
+async def call(server: McpServerProcess, **args: object) -> str:
     """The text of a call of the first tool."""
     assert server.offer is not None
     content = await server.call(server.offer.tools[0], args)
@@ -316,7 +316,7 @@ async def test_a_server_that_ends_is_started_again_within_a_bound(workspace: Pat
 
 
 async def test_one_process_serves_all_who_have_it_configured(workspace: Path) -> None:
-    pool, users, place = ServerPool(), [ServerPool(), ServerPool()], Workspace(workspace)
+    pool, users, place = McpServerPool(), [McpServerPool(), McpServerPool()], Workspace(workspace)
     entry = raw("plain", "shared")
     (server,), (same,) = (pool.assign(user, [entry], place, None) for user in users)
     assert same is server

@@ -10,7 +10,7 @@ import pytest
 
 from modeshift.modes.errors import ToolFailedError
 from modeshift.testing.snapshots import Snapshot
-from modeshift.tools.processes.background import MAX_KEPT, Calling, TurnCommands, calling
+from modeshift.tools.processes.background import MAX_KEPT, Calling, TurnCommands, current_calling
 from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
@@ -31,12 +31,12 @@ def running(workspace: Path, turn: TurnCommands | None, commands: Commands, **mo
 
     async def run(tool: str, **args: Any) -> str:
         call = Calling(edits_freely=True, call_id=f"call_{next(count)}", commands=turn, **more)
-        before = calling.set(call)
+        before = current_calling.set(call)
         try:
             toolbox.check(toolbox[tool], args)
             return str(await toolbox[tool].runnable.ainvoke(args))
         finally:
-            calling.reset(before)
+            current_calling.reset(before)
 
     return run
 

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
-from modeshift.tools.processes.process import MAX_SEQUENCE, Output, PlainText, Program, start
+from modeshift.tools.processes.process import (
+    MAX_SEQUENCE,
+    Output,
+    PlainText,
+    Program,
+    start_program,
+)
 from tests.harness.conversation import SECONDS
 from tests.harness.sleepers import find_sleepers, wait_for
 from tests.tools.conftest import Run
@@ -74,7 +80,7 @@ async def test_a_process_that_leaves_the_group_does_not_hang_the_call(
 async def test_a_loop_that_ends_as_a_program_starts_does_not_hang(mark: str) -> None:
     """All its tasks are cancelled, asyncio's own, too, which is about to connect the pipes."""
     before = asyncio.all_tasks()
-    task = asyncio.create_task(start(Program(["sleep", mark], {})))
+    task = asyncio.create_task(start_program(Program(["sleep", mark], {})))
     while not any("_connect_pipes" in str(each) for each in asyncio.all_tasks()):
         await asyncio.sleep(0)
     for each in asyncio.all_tasks() - before:

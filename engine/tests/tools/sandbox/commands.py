@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from modeshift.sandbox.bubblewrap import find_bubblewrap
-from modeshift.tools.processes.background import Calling, calling
+from modeshift.tools.processes.background import Calling, current_calling
 from modeshift.tools.processes.process import Limits
 from modeshift.tools.processes.sandboxes import (
     Commands,
@@ -44,11 +44,11 @@ def runner(workspace: Path, limits: Limits | None = None, **options: Any) -> Run
     async def run(
         command: str, *, edits: bool = True, looks: bool = False, emit: Any = print, **args: Any
     ) -> str:
-        before = calling.set(Calling(edits and not looks, looks, emit))
+        before = current_calling.set(Calling(edits and not looks, looks, emit))
         try:
             return str(await tool.runnable.ainvoke({"command": command, **args}))
         finally:
-            calling.reset(before)
+            current_calling.reset(before)
 
     return run
 

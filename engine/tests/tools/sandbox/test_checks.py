@@ -8,14 +8,19 @@ import pytest
 
 from modeshift.sandbox.bubblewrap import find_bubblewrap
 from modeshift.sandbox.sandbox import TRIED
-from modeshift.tools.processes.sandboxes import Check, NoSandbox, SandboxOptions, find_sandbox
+from modeshift.tools.processes.sandboxes import (
+    NoSandbox,
+    SandboxCheck,
+    SandboxOptions,
+    find_sandbox,
+)
 
 needs_bubblewrap = pytest.mark.skipif(
     bool(find_bubblewrap().problem), reason=find_bubblewrap().problem
 )
 
 
-def check(workspace: Path, options: SandboxOptions | None = None) -> list[Check]:
+def check(workspace: Path, options: SandboxOptions | None = None) -> list[SandboxCheck]:
     sandbox = find_sandbox(options)
     assert not isinstance(sandbox, NoSandbox), sandbox
     return list(sandbox.check(workspace))
@@ -84,14 +89,14 @@ def test_what_holds_is_tried(workspace: Path) -> None:
 
 @needs_bubblewrap
 def test_hard_links_that_lead_outside(workspace: Path, tmp_path: Path) -> None:
-    def find_row() -> Check:
+    def find_row() -> SandboxCheck:
         return next(row for row in check(workspace) if "hard link" in row.text)
 
     (tmp_path / "cached").touch()
     text = "  no file outside can be changed by a hard link in the workspace"
-    assert find_row() == Check("yes", text)
+    assert find_row() == SandboxCheck("yes", text)
     (workspace / "linked").hardlink_to(tmp_path / "cached")
-    assert find_row() == Check("yes", f"{text}; 1 are read-only")
+    assert find_row() == SandboxCheck("yes", f"{text}; 1 are read-only")
     (workspace / ".venv").mkdir()
     (workspace / ".venv/x").hardlink_to(tmp_path / "cached")
     row = find_row()

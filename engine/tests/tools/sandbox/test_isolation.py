@@ -15,9 +15,8 @@ import pytest
 from modeshift.modes.errors import ToolFailedError
 from modeshift.sandbox.bubblewrap import find_bubblewrap
 from modeshift.tools.processes.background import TurnCommands
-from modeshift.tools.processes.process import Limits
-from modeshift.tools.processes.process import run as run_program
-from modeshift.tools.processes.sandboxes import Commands, Service
+from modeshift.tools.processes.process import Limits, run_program
+from modeshift.tools.processes.sandboxes import Commands, SandboxService
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness import prefork
@@ -258,7 +257,7 @@ async def test_in_the_sandbox_as_in_the_foreground(workspace: Path) -> None:
 async def test_nothing_stays_of_a_start_that_is_cancelled(workspace: Path) -> None:
     """Not even where the event loop is busy, and bubblewrap has long been making its sandbox."""
     mark, loop = new_mark(), asyncio.get_running_loop()
-    service = Service(("sleep", mark), workspace, {}, False, False)
+    service = SandboxService(("sleep", mark), workspace, {}, False, False)
 
     def cut(after: int, milliseconds: int) -> None:
         """Cancel so many turns of the event loop later; each takes its time."""
