@@ -1,7 +1,7 @@
 """``Effect``: what a tool does to the world; ``ToolSpec``: what the rules know of a tool."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 EffectName = Literal[
     "read",
@@ -77,61 +77,124 @@ class Effect:
     """What an editor calls it; empty for the tool's name and arguments."""
 
 
-_WORDS: dict[EffectName, tuple[str, Asks, ToolKind, str]] = {
-    "read": ("reads only", "never", "read", ""),
-    "edit": ("changes a file", "under manual", "edit", ""),
-    "command": ("runs a command in the sandbox", "under manual", "execute", ""),
-    "network": ("reaches the network", "always", "fetch", ""),
-    "outside-read": ("reads something outside", "never", "fetch", ""),
-    "outside": ("changes something outside", "always", "other", ""),
-    "mcp": ("calls an MCP server", "always", "other", ""),
-    "agent": ("runs an agent that has tools of its own", "always", "other", ""),
-    "note": ("changes only the agent's own notes", "never", "think", "Update the todo list"),
-    "question": ("a person answers it", "always", "other", ""),
-    "switch": ("changes the mode", "always", "switch_mode", ""),
-    "subtask": ("has a sub-task done in a mode", "always", "other", ""),
-    "complete": ("ends the turn", "never", "other", "Done"),
-}
-"""Of each effect ``does``, ``asks``, ``shown_as`` and ``title``."""
-
-_PARTS: dict[EffectName, str] = {
-    "question": "questions",
-    "note": "todos",
-    "complete": "completion",
-}
-
-_COLUMNS: dict[str, set[EffectName]] = {
-    "can_be_allowed": {
-        *("read", "edit", "command", "network", "outside-read", "outside", "mcp", "agent"),
-        *("note", "complete"),
-    },
-    "can_be_remembered": {"read", "edit", "command", "network", "outside-read", "mcp"},
-    "runs_programs": {"command"},
-    "runs_beside_others": {"read", "outside-read"},
-    "changes_the_world": {"edit", "command", "network", "outside", "mcp", "agent"},
-    "result_is_data": {"read", "command", "network", "outside-read", "outside", "mcp", "agent"},
-    "reads_files": {"read"},
-    "changes_files": {"edit"},
-    "stays_outside": {"network", "outside-read", "outside"},
-    "reaches_network": {"network"},
-    "owns_tools": {"agent"},
-    "updates_state": {"note"},
-    "takes_answer": {"question"},
-    "switches_mode": {"switch", "subtask"},
-    "starts_subtask": {"subtask"},
-    "ends_turn": {"complete"},
-}
-"""The effects of which each of the other columns is true."""
-
-
-def _make_row(name: EffectName) -> Effect:
-    does, asks, shown_as, title = _WORDS[name]
-    columns: dict[str, Any] = {column: name in names for column, names in _COLUMNS.items()}
-    columns |= {"shown_as": shown_as, "title": title, "part": _PARTS.get(name, "")}
-    return Effect(name=name, does=does, asks=asks, **columns)
-
-
-EFFECTS: dict[str, Effect] = {name: _make_row(name) for name in _WORDS}
+_ROWS = (
+    Effect(
+        name="read",
+        does="reads only",
+        asks="never",
+        can_be_remembered=True,
+        runs_beside_others=True,
+        result_is_data=True,
+        reads_files=True,
+        shown_as="read",
+    ),
+    Effect(
+        name="edit",
+        does="changes a file",
+        asks="under manual",
+        can_be_remembered=True,
+        changes_the_world=True,
+        changes_files=True,
+        shown_as="edit",
+    ),
+    Effect(
+        name="command",
+        does="runs a command in the sandbox",
+        asks="under manual",
+        can_be_remembered=True,
+        runs_programs=True,
+        changes_the_world=True,
+        result_is_data=True,
+        shown_as="execute",
+    ),
+    Effect(
+        name="network",
+        does="reaches the network",
+        asks="always",
+        can_be_remembered=True,
+        changes_the_world=True,
+        result_is_data=True,
+        stays_outside=True,
+        reaches_network=True,
+        shown_as="fetch",
+    ),
+    Effect(
+        name="outside-read",
+        does="reads something outside",
+        asks="never",
+        can_be_remembered=True,
+        runs_beside_others=True,
+        result_is_data=True,
+        stays_outside=True,
+        shown_as="fetch",
+    ),
+    Effect(
+        name="outside",
+        does="changes something outside",
+        asks="always",
+        changes_the_world=True,
+        result_is_data=True,
+        stays_outside=True,
+    ),
+    Effect(
+        name="mcp",
+        does="calls an MCP server",
+        asks="always",
+        can_be_remembered=True,
+        changes_the_world=True,
+        result_is_data=True,
+    ),
+    Effect(
+        name="agent",
+        does="runs an agent that has tools of its own",
+        asks="always",
+        changes_the_world=True,
+        result_is_data=True,
+        owns_tools=True,
+    ),
+    Effect(
+        name="note",
+        does="changes only the agent's own notes",
+        asks="never",
+        updates_state=True,
+        part="todos",
+        shown_as="think",
+        title="Update the todo list",
+    ),
+    Effect(
+        name="question",
+        does="a person answers it",
+        asks="always",
+        can_be_allowed=False,
+        takes_answer=True,
+        part="questions",
+    ),
+    Effect(
+        name="switch",
+        does="changes the mode",
+        asks="always",
+        can_be_allowed=False,
+        switches_mode=True,
+        shown_as="switch_mode",
+    ),
+    Effect(
+        name="subtask",
+        does="has a sub-task done in a mode",
+        asks="always",
+        can_be_allowed=False,
+        switches_mode=True,
+        starts_subtask=True,
+    ),
+    Effect(
+        name="complete",
+        does="ends the turn",
+        asks="never",
+        part="completion",
+        ends_turn=True,
+        title="Done",
+    ),
+)
+EFFECTS: dict[str, Effect] = {row.name: row for row in _ROWS}
 NO_EFFECT = Effect(name="nothing", does="calls no tool", asks="always", can_be_allowed=False)
 """Of a call that names no tool, or whose arguments do not fit it; it is always denied."""
 

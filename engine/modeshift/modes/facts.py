@@ -75,6 +75,10 @@ class Fact:
     scope: Scope = "mode"
     """``mode``: false when a mode is entered; true, too, where it became true in a sub-task.
     ``conversation``: a sub-task has its own. ``workspace``: one for a thread and its sub-tasks."""
+    lines: tuple[str, ...] = ()
+    """Command lines that it can follow from: ``make prove`` tries them beside its own."""
+    files: tuple[str, ...] = ()
+    """Files that it can follow from, for the same."""
 
     @classmethod
     def of(cls, function: Callable[[bool, Done], bool], scope: Scope = "mode") -> Self:

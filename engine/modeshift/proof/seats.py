@@ -72,7 +72,8 @@ class Seats:
         self._done: dict[Any, set[Done]] = {}
 
     def _list_args(self, spec: ToolSpec) -> list[dict[str, Any]]:
-        paths: list[str | None] = [None] if spec.command else [*PATHS]
+        files = (file for name in sorted(self.facts) for file in self.deps.facts[name].files)
+        paths: list[str | None] = [None] if spec.command else [*PATHS, *files]
         values: dict[str, list[Any]] = dict.fromkeys(spec.paths, paths)
         if spec.url is not None:
             values[spec.url] = ["https://example.com/"]
@@ -91,7 +92,8 @@ class Seats:
         """Command lines: one that writes, the owner's tests, and those that a mode names."""
         tests = [self.deps.tests.command] if self.deps.tests else []
         lines = (line for line in self._list_patterns(tool) if "*" not in line)
-        return ["touch a.txt", *tests, *lines]
+        facts = (line for name in sorted(self.facts) for line in self.deps.facts[name].lines)
+        return ["touch a.txt", *tests, *facts, *lines]
 
     def _list_patterns(self, tool: str) -> list[str]:
         rules = (self.deps.catalog[slug].permissions for slug in self.deps.catalog)

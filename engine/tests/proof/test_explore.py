@@ -15,9 +15,10 @@ from modeshift.models.loading import Models
 from modeshift.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.edges.edges import EntryEdge, SwitchEdge
-from modeshift.modes.facts import Done, Fact, ProjectTests
+from modeshift.modes.facts import BUILT_IN, Done, Fact, ProjectTests
 from modeshift.modes.mode import Mode
 from modeshift.modes.phases import ChartData, Phase
+from modeshift.proof import seats
 from modeshift.proof.explore import Exploration
 from modeshift.proof.nodes import Nodes, Outside
 from modeshift.proof.own import read_own
@@ -146,6 +147,40 @@ def test_what_none_of_the_calls_that_are_tried_makes_true_is_explored(
     deps = replace(deps, facts={**deps.facts, "is_rare": Fact.of(is_rare)})
     untaken = [result for result in prove(deps).results if result.problem]
     assert untaken == []
+
+
+@pytest.mark.parametrize("fact", BUILT_IN, ids=lambda fact: fact.name)
+def test_a_built_in_fact_is_true_after_a_call_that_is_tried(fact: Fact, tmp_path: Path) -> None:
+    """One that is not: its lines or files are missing, and the proof says that no edge opens."""
+    source = "architect" if fact.name == "plan_written" else "code"
+    deps = make_deps(tmp_path, source, "ask", changes={source: switches("ask", fact.name)})
+    assert [result for result in prove(deps).results if result.problem] == []
+
+
+def committed(before: bool, done: Done) -> bool:
+    return before or done.line == "git commit"
+
+
+def readme_written(before: bool, done: Done) -> bool:
+    return before or "README.md" in done.written
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        replace(Fact.of(committed), lines=("git commit",)),
+        replace(Fact.of(readme_written), files=("README.md",)),
+    ],
+    ids=lambda fact: fact.name,
+)
+def test_a_new_built_in_fact_brings_what_it_follows_from(
+    fact: Fact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for here, is_broken in ((fact, False), (replace(fact, lines=(), files=()), True)):
+        monkeypatch.setattr(seats, "BUILT_IN", (*BUILT_IN, here))
+        deps = make_deps(tmp_path, "code", "ask", changes={"code": switches("ask", fact.name)})
+        deps = replace(deps, facts={**deps.facts, fact.name: here})
+        assert any(result.problem for result in prove(deps).results) == is_broken
 
 
 def test_a_command_of_a_node_of_ones_own_makes_facts_true(tmp_path: Path) -> None:
