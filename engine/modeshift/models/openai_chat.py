@@ -5,9 +5,7 @@ refuse a call without it ("missing thought_signature"). An answer without ``fini
 if its JSON is, or if its stream ended with ``[DONE]``. A streamed refusal keeps its words.
 """
 
-import json
-import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +17,11 @@ from openai import APIError, BaseModel
 from typing_extensions import override
 
 from modeshift.messages.chat_history import ORIGIN
+from modeshift.workarounds.openai import WHOLE, tell_ends_apart
 
-WHOLE = "completed"
-"""The ``finish_reason`` of a whole answer to which its server gives none."""
 _FIELDS = {"reasoning_content": str, "reasoning": str, "reasoning_details": list}
 _EXTRA = "extra_content"
 """Beside a call: Gemini's signature, in Google's own form of the format."""
-_HAS_REASON = re.compile(r'"finish_reason":\s*"[^"]')
 _JOINED = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
@@ -38,11 +34,7 @@ else:
 def build_extended(integration: type[BaseChatOpenAI], **arguments: Any) -> BaseChatOpenAI:
     """A model of ``integration``'s, LangChain's own or made from it, with what is missing there."""
     model = _extend(integration)(**arguments)
-    client = model.root_async_client
-    # The client ends a stream alike at [DONE] and where the server hangs up; only this tells which.
-    # It is private: there is no public way, and no issue upstream that asks for one.
-    make = client._make_sse_decoder
-    client._make_sse_decoder = lambda: _Decoder(make())
+    tell_ends_apart(model.root_async_client)
     return model
 
 
@@ -159,19 +151,3 @@ def _join(details: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         last = part
     if last:
         yield last
-
-
-class _Decoder:
-    """The events of a stream; before ``[DONE]``, one that says so if no reason for it came."""
-
-    def __init__(self, decoder: Any) -> None:
-        self._decoder = decoder
-
-    async def aiter_bytes(self, parts: AsyncIterator[bytes]) -> AsyncIterator[Any]:
-        has_reason = False
-        async for event in self._decoder.aiter_bytes(parts):
-            if event.data.startswith("[DONE]") and not has_reason:
-                end = {"index": 0, "delta": {}, "finish_reason": WHOLE}
-                yield type(event)(data=json.dumps({"choices": [end]}))
-            has_reason = has_reason or _HAS_REASON.search(event.data) is not None
-            yield event

@@ -21,8 +21,9 @@ from modeshift.server.gate import Gate
 from modeshift.server.operations import Operations, start_telling
 from modeshift.server.process import collect_rarely, stopping_well
 from modeshift.server.routes import ROUTES
-from modeshift.server.run_queue import start_runs_at_once
 from modeshift.server.thread_ids import OneSpelling
+from modeshift.threads.stopping import stop
+from modeshift.workarounds.langgraph_runtime import start_runs_at_once
 
 ADDRESS = "/app"
 FOLDER = Path(__file__).parent.parent / "page"
@@ -72,7 +73,7 @@ class Page:
 async def _serve(_: Starlette) -> AsyncIterator[None]:
     start_telling()
     collect_rarely()
-    start_runs_at_once()
+    start_runs_at_once(lambda: stop.is_due)
     async with stopping_well(_settings):
         yield
 

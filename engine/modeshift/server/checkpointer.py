@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -26,6 +25,7 @@ from modeshift.storage.threads import (
     prepare_tables,
     read_newest,
 )
+from modeshift.workarounds.langgraph_runtime import find_lists
 
 CLONE = {"clone": str(uuid5(NAMESPACE_URL, Path.cwd().as_uri()))}
 """Kept with each run's checkpoints: clones share their database, and not the list of threads."""
@@ -98,12 +98,11 @@ async def restore_lists(database: Database) -> None:
     """Have the server's lists of runs and threads agree with the checkpoints.
 
     It writes both every ten seconds, and after a crash it would run again whatever had not ended
-    then. They are LangGraph's own, ``langgraph_runtime_inmem.database``.
+    then.
     """
-    runtime: Any = sys.modules.get("langgraph_runtime_inmem.database")
-    if runtime is None:
+    if (lists := find_lists()) is None:
         return
-    runs, threads = runtime.GLOBAL_STORE["runs"], runtime.GLOBAL_STORE["threads"]
+    runs, threads = lists
     # Of a run without a thread of its own nobody knows whether it has begun.
     stateless = {run["thread_id"] for run in runs if run["kwargs"].get("temporary")}
     for records in (runs, threads):

@@ -5,8 +5,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
-from langgraph.checkpoint.base import id as ids
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from typing_extensions import override
 
 from modeshift.modes.errors import InvalidInputError
@@ -41,18 +40,6 @@ def spell_thread(id: object) -> str:
         return str(UUID(str(id)))
     except ValueError:
         raise InvalidInputError(f"{id!r} is no thread's id, which is a UUID") from None
-
-
-def make_ids_after(saved: CheckpointTuple | None) -> CheckpointTuple | None:
-    """The checkpoint that a run begins with; ids made next sort after its id.
-
-    An id begins with the time, and the greatest is the newest. On a machine whose clock is behind
-    the one that wrote it, or was set back, whatever follows would be older, and so be lost.
-    """
-    if saved is not None:
-        time = ids.UUID(saved.checkpoint["id"]).time  # in 100 ns
-        ids._last_v6_timestamp = max(time, ids._last_v6_timestamp or 0)  # type: ignore[assignment]
-    return saved
 
 
 class KeptThreads(BaseCheckpointSaver[Any]):

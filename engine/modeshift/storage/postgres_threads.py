@@ -15,8 +15,9 @@ from typing_extensions import override
 
 from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.storage.database import Database
-from modeshift.storage.kept_threads import HOLD, RELIEVED, KeptThreads, make_ids_after
+from modeshift.storage.kept_threads import HOLD, RELIEVED, KeptThreads
 from modeshift.storage.postgres import MAX_CONNECTIONS, PostgresDatabase
+from modeshift.workarounds.langgraph import make_ids_after
 
 _Write = TypeVar("_Write", bound=Callable[..., Any])
 _LOCK = 0x6D6F6466

@@ -20,8 +20,9 @@ from typing_extensions import override
 
 from modeshift.modes.errors import StorageError
 from modeshift.storage.database import Database
-from modeshift.storage.kept_threads import DELETED, NAMESPACE, KeptThreads, make_ids_after
+from modeshift.storage.kept_threads import DELETED, NAMESPACE, KeptThreads
 from modeshift.storage.sqlite import SqliteDatabase
+from modeshift.workarounds.langgraph import make_ids_after
 
 T = TypeVar("T")
 Write = TypeVar("Write", bound=Callable[..., Any])

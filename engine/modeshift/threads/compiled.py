@@ -33,6 +33,7 @@ from modeshift.threads.started_calls import StartedCalls
 from modeshift.threads.state import Input, State, Switch, drop_approvals, list_switches
 from modeshift.threads.stopping import stop
 from modeshift.tools.server_tools import Offer, bind_tools
+from modeshift.workarounds.langgraph import read_history_at_once
 
 log = logging.getLogger("modeshift")
 
@@ -108,9 +109,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         **parts: Any,
     ) -> None:
         super().__init__(**parts)
-        # The dev server's wrapper hands all on but this, and would read checkpoint by checkpoint.
-        if read := getattr(self.checkpointer, "read_history", None):
-            vars(self.checkpointer)["aget_delta_channel_history"] = read
+        read_history_at_once(self.checkpointer)
         self.check = check
         self.check_input = check_input
         self.live = live

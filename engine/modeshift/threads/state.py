@@ -8,7 +8,6 @@ from functools import cache
 from typing import Annotated, Any, Literal, NotRequired, get_type_hints
 
 from langchain_core.messages import AnyMessage, ToolCall
-from langgraph.graph.message import _messages_delta_reducer  # by this name: langgraph#7586
 from langgraph.types import Overwrite
 from typing_extensions import TypedDict
 
@@ -16,6 +15,7 @@ from modeshift.messages.channels import Messages, append, build_growing_list
 from modeshift.messages.instructions import Instruction
 from modeshift.models.usage import Fill, Usage, add_usage
 from modeshift.threads.mailbox import Revision
+from modeshift.workarounds.langgraph import messages_delta_reducer
 
 
 class Remembered(TypedDict):
@@ -264,7 +264,7 @@ class Replaced(TypedDict, total=False):
 class State(Replaced, total=False):
     """A thread's state; plain data, so that a checkpoint outlives a change of code."""
 
-    messages: Annotated[list[AnyMessage], Messages(_messages_delta_reducer)]
+    messages: Annotated[list[AnyMessage], Messages(messages_delta_reducer)]
     instructions: Annotated[list[Instruction], build_growing_list()]
     """What the model was told beside the messages."""
     usage: Annotated[Usage, add_usage]

@@ -1,7 +1,8 @@
-"""``start_runs_at_once``: a run begins when a client asks for it.
+"""``start_runs_at_once`` and ``find_lists`` for ``langgraph-runtime-inmem``; seen with 0.36.7.
 
-It replaces three functions of LangGraph's own, ``langgraph_runtime_inmem.ops.Runs.put``, ``.next``
-and ``.get``: look here first if a new version of the server does not start.
+The first replaces ``put``, ``next`` and ``get`` of ``langgraph_runtime_inmem.ops.Runs``: look here
+first if a new version of the server does not start. No issue asks for it yet: "dev
+server: wake the queue for a new run, and let runs of a busy thread wait without the others".
 
 LangGraph's dev server looks for new runs twice a second, and takes only those that were there
 before it last went to sleep: each message, and each answer of a person, would wait between half a
@@ -12,12 +13,10 @@ For each client that waits it looks up its run twice a second among all that the
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from types import SimpleNamespace
 from typing import Any
-
-from modeshift.threads.stopping import stop
 
 SECONDS = 0.5
 """How long the queue sleeps at most, as in the dev server: a run may also be due later."""
@@ -43,8 +42,21 @@ class _Bell:
             self._loop.call_soon_threadsafe(self._event.set)
 
 
-def start_runs_at_once() -> None:
-    """Have each new run wake the queue; without effect on a server that is not the dev server's."""
+def find_lists() -> tuple[list[Any], list[Any]] | None:
+    """The dev server's lists of runs and threads; None on another server.
+
+    It writes them every ten seconds, and reads them as they are. No issue asks for it yet: "dev
+    server: let a checkpointer of one's own correct runs and threads after a crash".
+    """
+    runtime: Any = sys.modules.get("langgraph_runtime_inmem.database")
+    return runtime and (runtime.GLOBAL_STORE["runs"], runtime.GLOBAL_STORE["threads"])
+
+
+def start_runs_at_once(is_stopping: Callable[[], bool]) -> None:
+    """Have each new run wake the queue; without effect on a server that is not the dev server's.
+
+    What has not begun when the process ``is_stopping`` waits for its next start.
+    """
     ops: Any = sys.modules.get("langgraph_runtime_inmem.ops")
     if ops is None:
         return
@@ -58,7 +70,7 @@ def start_runs_at_once() -> None:
     async def wait_and_look(wait: bool, limit: int = 1) -> AsyncIterator[Any]:
         if wait:
             await bell.wait()
-        if stop.is_due:  # what has not begun waits for the next start
+        if is_stopping():
             return
         # It would look at the oldest ``limit`` runs alone, and those may wait for their thread.
         async with aclosing(look(wait=False, limit=sys.maxsize)) as runs:

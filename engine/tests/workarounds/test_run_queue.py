@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from modeshift.server import run_queue
+from modeshift.workarounds import langgraph_runtime
 from tests.harness.conversation import SECONDS
 
 
@@ -37,8 +37,8 @@ async def test_a_new_run_wakes_the_queue(monkeypatch: pytest.MonkeyPatch) -> Non
         return [run async for run in Runs.next(wait=True, limit=1)]
 
     monkeypatch.setitem(sys.modules, "langgraph_runtime_inmem.ops", SimpleNamespace(Runs=Runs))
-    monkeypatch.setattr(run_queue, "SECONDS", 3600)
-    run_queue.start_runs_at_once()
+    monkeypatch.setattr(langgraph_runtime, "SECONDS", 3600)
+    langgraph_runtime.start_runs_at_once(lambda: False)
     conn = SimpleNamespace(store={"runs": ["old", "new"], "threads": []})
     assert await Runs.get(conn, "new") == 0, "a client waits for a run that is new, among many"
     looking = asyncio.create_task(look())

@@ -1,0 +1,79 @@
+"""Each workaround is needed still: where one of these fails, the library has what was missing."""
+
+import inspect
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
+from langgraph.checkpoint.base import id as ids
+from langgraph.graph import message
+from langgraph_runtime_inmem import database, ops  # type: ignore[import-untyped]
+from openai import AsyncOpenAI
+
+from modeshift.workarounds.langgraph import make_ids_after
+from modeshift.workarounds.openai import WHOLE, tell_ends_apart
+
+DAY = 86_400 * 10**9
+
+
+def test_ids_of_checkpoints_go_back_with_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time_ns()
+    newest = str(ids.uuid6())
+    monkeypatch.setattr(ids, "_last_v6_timestamp", None)  # as in another process
+    monkeypatch.setattr(time, "time_ns", lambda: now - DAY)
+    assert str(ids.uuid6()) < newest
+    saved = CheckpointTuple({}, {**empty_checkpoint(), "id": newest}, {})
+    assert make_ids_after(saved) is saved
+    later = ids.uuid6()
+    assert str(later) > newest
+    assert later.time - UUID(newest).time < DAY
+
+
+def test_the_reducer_of_messages_is_not_public() -> None:
+    assert not hasattr(message, "messages_delta_reducer"), "take this one"
+
+
+def test_the_dev_servers_wrapper_hands_on_no_history() -> None:
+    spec = find_spec("langgraph_api")
+    assert spec is not None
+    folder = next(iter(spec.submodule_search_locations or ()))
+    adapter = (Path(folder) / "_checkpointer/_adapter.py").read_text(encoding="utf-8")
+    assert "def aget_tuple(" in adapter
+    assert "aget_delta_channel_history" not in adapter
+
+
+def test_the_dev_servers_queue_sleeps_and_looks_at_the_oldest_runs() -> None:
+    look = inspect.getsource(ops.Runs.next)
+    assert "await asyncio.sleep(0.5)" in look
+    assert "zip(range(limit), pending_runs" in look
+    assert {*inspect.signature(ops.Runs.next).parameters} == {"wait", "limit"}
+    assert all(isinstance(database.GLOBAL_STORE[name], list) for name in ("runs", "threads"))
+
+
+async def read_stream(end: str, *, is_told: bool) -> list[Any]:
+    chunk = '{"id":"1","choices":[{"index":0,"delta":{"content":"a"}}]}'
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        text = f"data: {chunk}\n\n{end}"
+        return httpx.Response(200, text=text, headers={"content-type": "text/event-stream"})
+
+    http: Any = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    async with http:
+        client = AsyncOpenAI(api_key="any", base_url="http://127.0.0.1", http_client=http)
+        if is_told:
+            tell_ends_apart(client)
+        asked: Any = client.chat.completions.create
+        stream = await asked(model="any", messages=[], stream=True)
+        return [part.choices[0].finish_reason async for part in stream]
+
+
+async def test_openais_client_ends_a_whole_stream_and_a_broken_one_alike() -> None:
+    done = "data: [DONE]\n\n"
+    assert await read_stream(done, is_told=False) == await read_stream("", is_told=False)
+    assert await read_stream(done, is_told=True) == [None, WHOLE]
+    assert await read_stream("", is_told=True) == [None]
