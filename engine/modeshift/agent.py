@@ -30,9 +30,9 @@ from langgraph.types import Command, Interrupt, StateSnapshot, StreamMode
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIError, NotFoundError
 
+from modeshift.configuration.databases import open_threads
 from modeshift.configuration.loading import AgentCache
 from modeshift.configuration.settings import Settings, load_settings
-from modeshift.configuration.user_files import open_threads
 from modeshift.configuration.workspaces import ANYBODY
 from modeshift.events import RunEvent, read_events, read_messages
 from modeshift.modes.errors import InvalidInputError, ProviderError

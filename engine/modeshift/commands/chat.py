@@ -10,8 +10,8 @@ from uuid import uuid4
 
 from modeshift.agent import open_agent
 from modeshift.commands.dev import DEFAULTS, find_server
+from modeshift.configuration.own_files import get_history_file
 from modeshift.configuration.settings import Settings, load_settings
-from modeshift.configuration.user_files import get_history_file
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
 from modeshift.storage.kept_threads import spell_thread
 from modeshift.terminal.conversation import Chat

@@ -5,8 +5,8 @@ import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 
+from modeshift.configuration.own_files import list_database_files
 from modeshift.configuration.settings import load_settings
-from modeshift.configuration.user_files import list_database_files
 from modeshift.modes.errors import ConfigurationError
 from modeshift.storage.threads import drop_tables
 

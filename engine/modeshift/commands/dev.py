@@ -17,9 +17,9 @@ from typing import TextIO
 
 import httpx
 
+from modeshift.configuration.databases import make_private
 from modeshift.configuration.loading import AgentLoader
 from modeshift.configuration.settings import Settings, load_settings
-from modeshift.configuration.user_files import make_private
 from modeshift.modes.errors import ConfigurationError
 from modeshift.project import find_root
 from modeshift.storage.threads import check_database

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from shlex import quote
 from shutil import which
 
+from modeshift.configuration.databases import make_private
 from modeshift.configuration.loading import AgentLoader, choose_sandbox
 from modeshift.configuration.settings import Settings, load_settings
-from modeshift.configuration.user_files import make_private
 from modeshift.modes.errors import ConfigurationError, UserError
 from modeshift.parts import COMMANDS, GROUPS, is_there, list_parts, load_part
 from modeshift.project import find_root

@@ -12,7 +12,7 @@ from modeshift.configuration.mcp_file import ProjectServers, ServerEntry, read_p
 from modeshift.configuration.project_files import ProjectFiles, read_project
 from modeshift.configuration.settings import Settings, load_settings
 from modeshift.configuration.sources import check_modes_file
-from modeshift.configuration.user_files import TrustedServer, TrustFile, find_differences
+from modeshift.configuration.trust_file import TrustedServer, TrustFile, find_differences
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.files import parse_modes
 from modeshift.modes.mode import Level, Mode

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from modeshift.configuration.user_files import LastLoaded
+from modeshift.configuration.last_loaded import LastLoaded
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.edges.conditions import parse_condition
 from modeshift.modes.edges.edge_table import EdgeTable, Way

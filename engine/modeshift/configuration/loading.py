@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
+from modeshift.configuration.own_files import list_databases, list_own_files
 from modeshift.configuration.settings import Settings, get_default_workspace, load_settings
 from modeshift.configuration.sources import LoadedFiles, Sources
-from modeshift.configuration.user_files import list_databases, list_own_files
 from modeshift.configuration.workspaces import ANYBODY, Workspaces
 from modeshift.models.loading import Models
 from modeshift.modes.catalog import prompts_of

@@ -16,13 +16,9 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
+from modeshift.configuration.last_loaded import LastLoaded, read_user_file
 from modeshift.configuration.settings import Settings
-from modeshift.configuration.user_files import (
-    LastLoaded,
-    TrustedServer,
-    TrustFile,
-    read_user_file,
-)
+from modeshift.configuration.trust_file import TrustedServer, TrustFile
 from modeshift.modes.errors import (
     ConfigurationError,
     InvalidCallError,

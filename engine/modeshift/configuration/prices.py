@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from modeshift.configuration.last_loaded import read_user_file
 from modeshift.configuration.settings import Settings
-from modeshift.configuration.user_files import read_user_file
 from modeshift.models.service import CacheTTL
 from modeshift.models.usage import Tokens, find_listed_cost
 from modeshift.modes.errors import ConfigurationError

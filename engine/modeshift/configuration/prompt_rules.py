@@ -8,7 +8,7 @@ from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from modeshift.configuration.user_files import LastLoaded, read_user_file
+from modeshift.configuration.last_loaded import LastLoaded, read_user_file
 from modeshift.modes.errors import ModeFileError
 from modeshift.modes.files import parse_data
 from modeshift.modes.plain_text import to_one_line

@@ -13,8 +13,8 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
+from modeshift.configuration.databases import make_private
 from modeshift.configuration.settings import load_settings
-from modeshift.configuration.user_files import make_private
 from modeshift.modes.phases import Phase
 from modeshift.server.logs import shorten_log
 from modeshift.storage.database import Database

@@ -15,7 +15,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.keys import Keys
 
-from modeshift.configuration.user_files import make_private
+from modeshift.configuration.databases import make_private
 from modeshift.modes.plain_text import make_readable
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from modeshift.configuration.loading import AgentLoader
 from modeshift.configuration.project_files import read_project
 from modeshift.configuration.settings import Settings
-from modeshift.configuration.user_files import TrustFile
+from modeshift.configuration.trust_file import TrustFile
 from modeshift.threads.deps import AgentDeps
 from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.toolbox import build_toolbox

@@ -19,8 +19,8 @@ from langgraph.checkpoint.base import id as ids
 from typing_extensions import override
 
 from modeshift.commands.usage import read_threads
+from modeshift.configuration.databases import open_threads
 from modeshift.configuration.settings import Settings
-from modeshift.configuration.user_files import open_threads
 from modeshift.modes.errors import StorageError
 from modeshift.modes.policy import Approvals
 from modeshift.server.checkpointer import owners_of

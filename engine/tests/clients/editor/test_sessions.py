@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 from acp import RequestError, schema
 
+from modeshift.configuration.databases import open_threads
 from modeshift.configuration.loading import AgentCache
-from modeshift.configuration.user_files import open_threads
 from modeshift.editor import transport
 from modeshift.editor.agent import EditorAgent
 from modeshift.editor.store import Sessions

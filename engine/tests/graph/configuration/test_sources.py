@@ -11,9 +11,10 @@ import pytest
 from jinja2 import Environment, StrictUndefined
 from pydantic import ValidationError
 
+from modeshift.configuration.last_loaded import LastLoaded
 from modeshift.configuration.loading import AgentLoader
 from modeshift.configuration.prompt_rules import MAX_CHARACTERS
-from modeshift.configuration.user_files import LastLoaded, TrustFile
+from modeshift.configuration.trust_file import TrustFile
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.errors import ConfigurationError, ModeFileError
 from modeshift.modes.mode import Level
