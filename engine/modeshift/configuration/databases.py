@@ -1,4 +1,4 @@
-"""``open_threads``, ``make_private``: the database of the threads, which only its owner may read."""
+"""``open_threads``, ``make_private``: the database of threads, which only its owner may read."""
 
 import asyncio
 import errno
