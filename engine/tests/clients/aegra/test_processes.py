@@ -182,7 +182,7 @@ async def test_what_a_killed_process_was_doing_is_not_done_again(
     async with other.client as elsewhere:
         thread = await Thread.new(elsewhere)
         await thread.say(
-            "run echo x >> killed.log; until [ -e never ]; do sleep 0.1; done", mode="code"
+            "run echo x >> killed.log; until [ -e go ]; do sleep 0.1; done", mode="code"
         )
         run = asyncio.create_task(thread.decide(APPROVE))
         await until((server.workspace / "killed.log").exists)
@@ -195,6 +195,7 @@ async def test_what_a_killed_process_was_doing_is_not_done_again(
     assert (await client.threads.get(thread.id))["status"] == "interrupted"
     await here.say("list")
     assert (server.workspace / "killed.log").read_text() == "x\n"
+    (server.workspace / "go").touch()  # nobody else ends the killed process's command
     assert "it may have taken effect" in str(await here.values())
 
 
