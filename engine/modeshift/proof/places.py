@@ -11,7 +11,7 @@ from modeshift.modes.facts import Scope
 from modeshift.modes.phases import Phase
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import CHANGED, NO_FILES
-from modeshift.threads.state import Facts, NewTask, Parent, State, Subtask, Switch
+from modeshift.threads.state import Facts, NewTask, Parent, State, Subtask, Switch, put_aside
 
 SCOPES: tuple[Scope, ...] = ("mode", "conversation", "workspace")
 
@@ -188,21 +188,14 @@ def _build_task(task: Task | None) -> Subtask | None:
 
 def _build_parent(deps: AgentDeps, frame: Frame) -> Parent:
     then = [_build_switch(deps, pending, CALLS[1:]) for pending in frame.then]
-    return Parent(
-        call=CALLS[0],
-        then=[switch for switch in then if switch is not None],
+    state = State(
         subtask=_build_task(frame.task),
-        mode=frame.mode,
         approvals=frame.approvals,
         messages=[_SAID, _ASKING],
-        instructions=[],
-        todos=[],
-        remembered=[],
-        written=[],
-        last=None,
-        changes=0,
         facts=build_facts(deps, frame.facts),
     )
+    following = [switch for switch in then if switch is not None]
+    return put_aside(state, mode=frame.mode, call=CALLS[0], then=following, last=None, changes=0)
 
 
 def merge(state: Mapping[str, Any], update: Mapping[str, Any]) -> Mapping[str, Any]:

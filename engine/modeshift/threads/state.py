@@ -3,9 +3,9 @@
 Plain data, so that a checkpoint outlives a change of code.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any, Literal, NotRequired, get_type_hints
+from typing import Annotated, Any, Literal, NotRequired, cast, get_type_hints
 
 from langchain_core.messages import AnyMessage, ToolCall
 from langgraph.types import Overwrite
@@ -155,13 +155,9 @@ class Subtask(TypedDict):
     """Why it is to end although it is not done."""
 
 
-class Parent(TypedDict):
-    """What a conversation was when its sub-task began, and is again when that has ended."""
+class PutAside(TypedDict):
+    """The keys that each conversation of a thread has for itself."""
 
-    call: ToolCall
-    """The call of ``new_task``, which has no result yet."""
-    then: NotRequired[list[Switch]]
-    """The sub-tasks that begin after it."""
     subtask: Subtask | None
     """Where the conversation is itself a sub-task's."""
     mode: str
@@ -172,11 +168,38 @@ class Parent(TypedDict):
     remembered: list[Remembered]
     written: list[str]
     facts: NotRequired[Facts]
+    host_revision: NotRequired[Revision]
+    """What was taken in then."""
+
+
+class Parent(PutAside):
+    """What a conversation was when its sub-task began, and is again when that has ended."""
+
+    call: ToolCall
+    """The call of ``new_task``, which has no result yet."""
+    then: NotRequired[list[Switch]]
+    """The sub-tasks that begin after it."""
     last: Fill | None
     changes: int
     """How many changes of mode there were, that to the sub-task's among them."""
-    host_revision: NotRequired[Revision]
-    """What was taken in then."""
+
+
+def _get(values: Mapping[str, Any], key: str) -> Any:
+    empty: dict[str, Any] = {"subtask": None, "facts": {}, "host_revision": {}}
+    return values.get(key, empty.get(key, []))
+
+
+def put_aside(state: "State", *, mode: str, **more: Any) -> Parent:
+    """The conversation, whole, in ``mode``; ``more`` is what it goes on with later."""
+    keys = {key: _get(state, key) for key in PutAside.__annotations__}
+    return cast("Parent", {**keys, "mode": mode, **more})
+
+
+def take_back(parent: Parent) -> "Update":
+    """The conversation as it was; what the host has set since is not taken back."""
+    keys = {key: _get(parent, key) for key in PutAside.__annotations__}
+    del keys["host_revision"]
+    return cast("Update", {**keys, "instructions": Overwrite(parent["instructions"])})
 
 
 class EndedSubtask(TypedDict):

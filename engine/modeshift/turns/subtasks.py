@@ -37,6 +37,8 @@ from modeshift.threads.state import (
     Switch,
     Update,
     get_depth,
+    put_aside,
+    take_back,
 )
 
 
@@ -45,21 +47,13 @@ def begin_subtask(state: State, switch: Switch, before: Configuration) -> Update
     task = switch.get("task")
     if task is None:
         raise NodeError("begins a sub-task of a switch that is none")
-    parent = Parent(
+    parent = put_aside(
+        state,
+        mode=before.mode,
         call=switch["call"],
         then=switch.get("then", []),
-        subtask=state.get("subtask"),
-        mode=before.mode,
-        approvals=state["approvals"],
-        messages=state["messages"],
-        instructions=state.get("instructions", []),
-        todos=state.get("todos", []),
-        remembered=state.get("remembered", []),
-        written=state.get("written", []),
-        facts=state.get("facts", {}),
         last=state.get("usage", {}).get("last"),
         changes=len(state.get("mode_changes", [])) + 1,
-        host_revision=state.get("host_revision", {}),
     )
     id, approvals = get_call_id(switch["call"]), switch["approvals"] or state["approvals"]
     return {
@@ -161,17 +155,14 @@ def _return_to_parent(
         event,
         target,
         {
+            **take_back(parent),
             "mode": target,
             "switch": {**following[0], "then": following[1:]} if following else None,
             "mode_changes": changes,
             "parents": Overwrite(parents[:-1]),
-            "subtask": parent["subtask"],
             "subtasks": [ended],
             "messages": Overwrite(messages if following else repair(messages)),
-            "instructions": Overwrite(parent["instructions"]),
-            "todos": parent["todos"],
             "approvals": state["approvals"] if kept else parent["approvals"],
-            "remembered": parent["remembered"],
             "written": list(dict.fromkeys([*parent["written"], *files])),
             "facts": end_conversation(deps, parent, state.get("facts", {}), target, files),
             "plan": [],
