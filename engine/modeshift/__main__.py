@@ -78,7 +78,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
 }
 """What each command does, and its options with their help; the Makefile passes them on."""
 OF_EXTRAS = ("acp", "chat", "dev")
-"""Those that entry points name; all others are in the core, and no entry point replaces them."""
+"""Commands that entry points name; all others are in the core, and none replaces them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

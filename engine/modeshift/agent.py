@@ -111,19 +111,7 @@ class Thread:
         """Answer this question, and no other, with a decision for each of its action requests."""
         answer = {"decisions": list(decisions), "question": question.value["question"]}
         command: Command[Any] = Command(resume={question.id: answer})
-
-        async def answer_it() -> AsyncGenerator[RunEvent]:
-            now = await self.question()
-            if now is None or now.id != question.id:  # LangGraph would pass it over in silence
-                raise InvalidInputError(
-                    "this question waits no more: it was answered, or taken back; look at the "
-                    "thread's question again"
-                )
-            async with aclosing(self._drive(command)) as events:
-                async for event in events:
-                    yield event
-
-        return Run(answer_it)
+        return Run(lambda: self._drive(command, question))
 
     def go_on(self) -> Run:
         """Go on with a turn that was cut off."""
@@ -190,8 +178,17 @@ class Thread:
         with self._explain():
             await self._client.threads.create(thread_id=self.id, if_exists="do_nothing", **given)
 
-    async def _drive(self, input: Any) -> AsyncGenerator[RunEvent]:
+    async def _drive(
+        self, input: Any, answered: Interrupt | None = None
+    ) -> AsyncGenerator[RunEvent]:
         """The events of a run, which is a task of its own, so that it can be stopped."""
+        if answered is not None:  # which LangGraph passes over in silence where it waits no more
+            now = await self.question()
+            if now is None or now.id != answered.id:
+                raise InvalidInputError(
+                    "this question waits no more: it was answered, or taken back; look at the "
+                    "thread's question again"
+                )
         events = asyncio.Queue[RunEvent | None]()
 
         async def pass_on() -> None:
@@ -209,8 +206,9 @@ class Thread:
             while (event := await events.get()) is not None:
                 yield event
                 events.task_done()
+            await asyncio.wait({task})
             if not task.cancelled():
-                await task
+                task.result()
         finally:
             del self.running[task]
             task.cancel()

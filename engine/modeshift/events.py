@@ -7,6 +7,11 @@ from typing import Any
 from langchain_core.messages import AIMessageChunk, AnyMessage, BaseMessage, convert_to_messages
 from langgraph.types import Interrupt
 
+COMPACTING = "compact_history"
+REPAIRING = ("intake", "review", "end_subtask", COMPACTING)
+STOPPED = "Stopped."
+STOPPED_RUNNING = "Stopped while it ran: it may have taken effect, in whole or in part."
+
 
 @dataclass(frozen=True)
 class Chunk:
@@ -44,6 +49,11 @@ class Wrote:
         given = self.update.get("messages") or []
         given = getattr(given, "value", given)  # an ``Overwrite``, or as a server sends one
         return read_messages(given["value"] if isinstance(given, Mapping) else given)
+
+    @property
+    def is_repair(self) -> bool:
+        """Whether the node writes the history again, so that its answers are no new ones."""
+        return self.node in REPAIRING
 
 
 RunEvent = Chunk | Printed | Begun | Wrote | Interrupt

@@ -22,7 +22,9 @@ SANDBOXES = "modeshift.sandboxes"
 """Each a function that gives a sandbox, or says why there is none."""
 SERVER_POOLS = "modeshift.server_pools"
 """``mcp`` among them: what starts MCP servers."""
-GROUPS = (COMMANDS, PROGRAMS, SANDBOXES, SERVER_POOLS)
+ROUTES = "modeshift.routes"
+"""Each a list of Starlette's routes, which both servers have and their gate lets in."""
+GROUPS = (COMMANDS, PROGRAMS, SANDBOXES, SERVER_POOLS, ROUTES)
 OURS = "modeshift"
 
 

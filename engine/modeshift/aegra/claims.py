@@ -79,12 +79,12 @@ def make_holder() -> str:
 
 
 class Claims:
-    """Those of all processes. A holder is a request, and then the run that it has begun."""
+    """The threads that any process holds. A holder is a request, then the run that it has begun."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._runs = dict[str, asyncio.Task[Any]]()
-        """Those that go on in this process."""
+        """The runs that go on in this process."""
         self._drops = set[asyncio.Task[None]]()
         self._renewal: asyncio.Task[None] | None = None
         self._renewed = 0.0
@@ -179,7 +179,7 @@ class Claims:
 
 @cache
 def get_claims() -> Claims:
-    """Those of this process."""
+    """The one object of this process."""
     return Claims(database)
 
 

@@ -65,7 +65,7 @@ FAILED = 500
 
 
 async def _explain(request: Request, error: Any) -> Response:
-    """Of what a client can mend, and of the database's absence, Aegra has made a 500."""
+    """Says what a client can mend, and that the database is away: Aegra makes a 500 of both."""
     problem = error.__cause__ or error
     is_explained = isinstance(problem, UserError) or error.status_code == FAILED
     answer = await explain(problem) if is_explained else None

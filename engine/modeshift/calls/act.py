@@ -157,7 +157,7 @@ class DueCall:
         self._begun: BegunCall | None = None
         """As it ended when it ran before."""
         self._before: FileDigests = {}
-        """Of the files that it edits."""
+        """The digests of the files that it edits."""
         is_read_only = judged.verdict.is_read_only
         self._changes_the_world = judged.effect.changes_the_world and not is_read_only
         self._calling = Calling(

@@ -26,7 +26,7 @@ from modeshift.tools.toolbox import Toolbox
 
 class _Decided(TypedDict):
     id: NotRequired[str]
-    """Of the action request; with it decisions may come in any order."""
+    """The action request's id; with it decisions may come in any order."""
 
 
 @with_config(extra="forbid")
@@ -114,7 +114,7 @@ SCHEMA = {
 
 
 class _Answer(RootModel[Annotated[Decisions, AfterValidator(_run_check)]]):
-    """A model: any other type LangGraph has pydantic build anew for every question."""
+    """A model: any other type LangGraph has pydantic build for every question."""
 
     @classmethod
     @override
@@ -150,7 +150,7 @@ def ask_person(
 
 
 def ask_yes_or_no(request: Mapping[str, object], *, is_required: bool) -> Approve | Reject:
-    """The same for a node's own question, which takes one decision.
+    """The decision on a node's own question, which takes one.
 
     ``is_required``: whether an answer must name its question.
     """

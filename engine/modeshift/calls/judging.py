@@ -346,7 +346,7 @@ def _deny(call: ToolCall, reason: str) -> Judged:
 
 
 class JudgedQuestion(NamedTuple):
-    """The open question, judged anew."""
+    """The open question, judged again."""
 
     message: str
     """The id of the message with the calls."""
@@ -356,7 +356,7 @@ class JudgedQuestion(NamedTuple):
 
     @property
     def id(self) -> str:
-        """In its thread."""
+        """Names the question in its thread."""
         return f"{self.message} {self.asked['digest']}"
 
 

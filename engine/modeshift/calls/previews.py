@@ -58,7 +58,7 @@ class SwitchPreview(TypedDict):
     target: str
     gained: list[str]
     risks: dict[str, Risk]
-    """Of each tool gained."""
+    """The risk of each tool gained."""
     lost: list[str]
     changes: list[str]
     """What changes beside the tools, in sentences."""

@@ -18,7 +18,7 @@ from modeshift.threads.state import Asked, Planned, State, Update
 
 
 class OpenQuestion:
-    """The question that is open, judged anew; nothing that a person decides counts before."""
+    """The question that is open, judged again; nothing that a person decides counts before."""
 
     def __init__(
         self,

@@ -36,7 +36,7 @@ class ActionRequest(TypedDict):
     pattern: NotRequired[str]
     """One to remember instead, which a person may widen, where the tool takes patterns."""
     condition: NotRequired[str]
-    """Of a switch: the condition of its edge, which is met, where it has one."""
+    """The condition of a switch's edge, which is met, where it has one."""
 
 
 class ReviewConfig(TypedDict):
@@ -192,7 +192,7 @@ def _describe_resolved(judged: Judged) -> str:
 
 
 def _describe_unseen(judged: Judged) -> str:
-    """Those characters of the arguments that a client would not show, written out."""
+    """The characters of the arguments that a client would not show, written out."""
     places = [place for text in _list_texts(judged.call["args"]) for place in find_invisible(text)]
     if not places:
         return ""

@@ -93,7 +93,7 @@ def _find_wheel(root: Path) -> Path:
 
 
 def _list_files(folder: Path) -> list[str]:
-    """Those that git knows, or would after ``git add``."""
+    """The files that git knows, or would after ``git add``."""
     listed = _run("git", "-C", str(folder), "ls-files", "-z", "-co", "--exclude-standard")
     return [name for name in listed.split("\0") if name and (folder / name).is_file()]
 

@@ -1,4 +1,4 @@
-"""``AgentLoader`` makes the agent of files; ``AgentCache`` has it made anew when one changes."""
+"""``AgentLoader`` makes the agent of files; ``AgentCache`` has it made again when one changes."""
 
 import asyncio
 import json

@@ -8,7 +8,7 @@ from modeshift.modes.catalog import prompts_of
 
 
 def list_own_files(settings: Settings) -> tuple[Path, ...]:
-    """Those that no command may read or change."""
+    """The user's files that no command may read or change."""
     own = (get_env_file(), DATA, settings.config_folder, settings.trust_file)
     others = () if settings.workspaces is None else (settings.workspaces,)
     return (*own, *others, *list_template(settings), *list_databases(settings))

@@ -45,7 +45,7 @@ class Prices:
 
     file: Path
     own: Mapping[str, Price]
-    """Those of the user's ``file``."""
+    """The prices in the user's ``file``."""
     cache_ttl: CacheTTL
 
     def find_cost(self, taken: Mapping[str, Tokens]) -> Decimal | None:

@@ -53,7 +53,7 @@ class ProjectFiles:
     watched: tuple[Path, ...] = ()
     """The files and folders to watch for changes."""
     skills: tuple[Skill, ...] = ()
-    """Those of which the text is among the texts."""
+    """The skills whose text is in ``texts``."""
 
     def __bool__(self) -> bool:
         """Whether there is anything to trust."""

@@ -53,7 +53,7 @@ class PromptRules:
         self._rules = tuple(rules)
 
     def render(self, slug: str | None) -> str:
-        """Those for one mode, or those for every mode, as Markdown; cut at ``MAX_CHARACTERS``."""
+        """The rules for one mode, or for every mode, as Markdown; cut at ``MAX_CHARACTERS``."""
         return cut(self._join(slug))
 
     def find_problems(self, modes: Collection[str]) -> Iterator[str]:
@@ -164,7 +164,7 @@ class Skill:
     name: str
     description: str
     path: str
-    """In the workspace, links followed."""
+    """Its path in the workspace, links followed."""
     slugs: tuple[str, ...] = ()
     """The modes that it is for; none for every mode."""
 

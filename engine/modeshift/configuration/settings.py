@@ -236,7 +236,7 @@ class Settings(BaseSettings):
 
     @property
     def all_rules_folders(self) -> tuple[Path, ...]:
-        """Those in which the user may have rules for every workspace."""
+        """The folders in which the user may have rules for every workspace."""
         folders = (Path(folder).expanduser() for folder in self.rules_folders)
         return (*folders, self.config_folder)
 
@@ -276,7 +276,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _check_sources(self) -> Self:
-        """Of all fields at once, so that the message does not quote a secret."""
+        """Checks all fields at once, so that the message does not quote a secret."""
         names: dict[str, str] = {}
         for source in self.workspaces_from:
             url = urlsplit(source)

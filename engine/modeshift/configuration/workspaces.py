@@ -25,7 +25,7 @@ CLONE_SECONDS = 600
 
 
 class Workspaces:
-    """Those below ``WORKSPACES``, by user and name; without that setting all are ``WORKSPACE``."""
+    """Folders below ``WORKSPACES``, by user and name; without that setting all are one."""
 
     def __init__(self, settings: Settings, mailbox: Mailbox) -> None:
         self._settings = settings
@@ -45,7 +45,7 @@ class Workspaces:
         return await asyncio.to_thread(self._open, self._root, name)
 
     async def find(self, thread: str, user: str) -> Path:
-        """The same before it is known whose thread it is: makes and keeps nothing."""
+        """The thread's folder, before it is known whose thread it is: makes and keeps nothing."""
         if self._root is None or not self._mailbox.is_kept:
             return self._settings.workspace
         name = await self._get_kept(thread) if thread else None
@@ -106,7 +106,7 @@ class Workspaces:
 
     def _open(self, root: Path, name: str) -> Path:
         folder = root / name
-        if not _is_folder(folder):  # never made anew: what was done in it would seem undone
+        if not _is_folder(folder):  # never made again: what was done in it would seem undone
             raise InvalidInputError(
                 f"the workspace {name!r} of this thread is not on this machine, in {root}; bring "
                 "it back, or go on in a new thread"

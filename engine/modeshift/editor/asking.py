@@ -53,7 +53,7 @@ class CallQuestion:
     content: tuple[ShownContent, ...]
     options: tuple[Option, ...]
     text: str = ""
-    """Of a question to be answered in words."""
+    """The text of a question that is answered in words."""
 
     @classmethod
     def of(

@@ -20,7 +20,7 @@ McpServer = schema.HttpMcpServer | schema.SseMcpServer | schema.AcpMcpServer | s
 
 
 class EditorServers(NamedTuple):
-    """Those that can be started, and the others by name, with why."""
+    """The MCP servers that can be started, and the names of the others, with why not."""
 
     servers: tuple[Server, ...] = ()
     refused: tuple[str, ...] = ()

@@ -12,13 +12,14 @@ from langchain_core.messages import AIMessage, AnyMessage
 
 from modeshift.configuration.loading import AgentCache
 from modeshift.editor.asking import EditorGone, TurnDismissed
-from modeshift.editor.display.updates import COMPACTING, SessionUpdates
+from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.files import EditorFiles, EditorServers, Folder
 from modeshift.editor.options import Options
 from modeshift.editor.session_config import SessionConfig
 from modeshift.editor.store import Record, Sessions
 from modeshift.editor.transport import Editor
 from modeshift.editor.turn import Prompt, PromptBlock, Turn, parse_choice
+from modeshift.events import COMPACTING
 from modeshift.messages.normal_form import get_call_id
 from modeshift.modes.policy import Approvals
 from modeshift.threads.routing import is_cut_off
@@ -202,6 +203,6 @@ class EditorSession:
 
 
 def _list_conversations(values: dict[str, Any]) -> list[History]:
-    """Those that wait for a sub-task, and the one that goes on."""
+    """The conversations that wait for a sub-task, and the one that goes on."""
     waiting = [(parent["subtask"], parent["messages"]) for parent in values.get("parents", [])]
     return [*waiting, (values.get("subtask"), values.get("messages", []))]

@@ -118,7 +118,7 @@ class SessionConfig:
         return self.loaded.agent
 
     async def write_state(self, values: dict[str, Any]) -> None:
-        """Write between two steps; the state machine then decides anew what comes next."""
+        """Write between two steps; the state machine then decides again what comes next."""
         await self.loaded.agent.aupdate_state(self.thread.config, values, as_node="intake")
 
     async def drop_open_question(self) -> None:

@@ -51,7 +51,7 @@ class Sessions:
     @classmethod
     @asynccontextmanager
     async def open(cls, file: Path, database: Database) -> AsyncIterator["Sessions"]:
-        """Those in the database; the locks are beside ``file``, for processes of this machine."""
+        """The sessions in the database; locks are beside ``file``, for this machine's processes."""
         file.parent.mkdir(parents=True, exist_ok=True)
         with Path(f"{file}.lock").open("a+b") as locks:  # noqa: ASYNC230  # once, at the start
             fcntl.lockf(locks, fcntl.LOCK_SH, 1, IN_USE)

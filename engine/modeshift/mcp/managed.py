@@ -110,7 +110,7 @@ class McpServerProcess:
         await self._refresh()
         if session.is_lost:
             raise ToolFailedError(f"the MCP server {name!r} has failed; it was not called")
-        # It may have been started anew since the model was told of the tool.
+        # It may have been started again since the model was told of the tool.
         if tool not in session.tools:
             raise ToolFailedError(
                 f"the MCP server {name!r} describes {tool.name!r} in another way now; "

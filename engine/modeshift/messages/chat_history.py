@@ -2,7 +2,7 @@
 
 A server that speaks Chat Completions makes one text of the messages, by a template that comes with
 the model, and many templates refuse what OpenAI's own service takes. Made of the history alone, for
-each request anew: what has been sent once is sent alike again, and the thread stays as it is.
+each request: what has been sent once is sent alike again, and the thread stays as it is.
 """
 
 import re
@@ -25,7 +25,7 @@ A key of a mapping there, because LangChain joins texts.
 _SHORT = re.compile(r"[a-zA-Z0-9]{9}")
 """The ids of calls that Mistral's templates take, and all others."""
 _RANDOM = re.compile(r"(?:call_|chatcmpl-tool-)?[a-zA-Z0-9]{32}")
-"""Those that say nothing: llama.cpp's and vLLM's, and what ``normalize`` gives."""
+"""Ids that say nothing: llama.cpp's and vLLM's, and what ``normalize`` gives."""
 
 
 def make_chat_history(

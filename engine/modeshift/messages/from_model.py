@@ -80,7 +80,7 @@ def check_answer(
         checked = checked.model_copy(update={"id": str(uuid4())})
     if not checked.tool_calls and not checked.invalid_tool_calls:
         return normalize(checked)
-    # Small servers number their calls anew in every answer; Anthropic wants each id once.
+    # Small servers count their calls from the start in every answer; Anthropic wants each id once.
     in_history = {
         call["id"]
         for message in earlier

@@ -129,7 +129,7 @@ def _append(message: AnyMessage, instructions: Sequence[Instruction]) -> AnyMess
 RESPONSES = "openai"
 """OpenAI's Responses API, with a model that reasons."""
 RESPONSES_UNREASONED = "openai-unreasoned"
-"""The same with a model that does not reason, and refuses the reasoning of others."""
+"""The Responses API with a model that does not reason, and refuses others' reasoning."""
 CHAT_COMPLETIONS = "openai-chat"
 """Any server that speaks OpenAI's Chat Completions."""
 _IDS = {

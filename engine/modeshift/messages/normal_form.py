@@ -267,7 +267,7 @@ _IMAGE = re.compile(r"https?://\S+|data:image/(?:png|jpeg|gif|webp);base64,(?P<d
 
 
 def _user_message(message: HumanMessage) -> HumanMessage:
-    """The message built anew, without fields that a provider may not know."""
+    """A new message, without fields that a provider may not know."""
     content = message.content
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     shown: list[str | dict[Any, Any]]

@@ -59,12 +59,12 @@ class BoundModel:
     """A model, and what it is told in one mode."""
 
     prompt: SystemMessage
-    """The same in every mode."""
+    """The system prompt, which is the same in every mode."""
     model: BaseChatModel
     tools: Mapping[str, Any]
     """All that there are by name, in the form that ``bind_tools`` takes."""
     names: tuple[str, ...]
-    """Of the mode's tools."""
+    """The names of the mode's tools."""
     name: str
     """The model's name, as the user wrote it."""
     service: ModelService
@@ -95,7 +95,7 @@ class BoundModel:
         return make_chat_history(messages, origin, splits_calls=splits_calls)
 
     def find_fields(self, instructions: Sequence[Instruction]) -> OptionalFields:
-        """Those for a thread: of the ways that need nothing of a server, it keeps its own."""
+        """The request's fields; a thread keeps its way where that needs nothing of a server."""
         fields = self.service.fields
         if fields.way not in NEED_NOTHING:
             return fields
@@ -258,7 +258,7 @@ class _Listener(BaseCallbackHandler):
 
     @override
     def on_stream_event(self, event: Any, **kwargs: Any) -> None:
-        """The same for a client that listens to LangChain's protocol events."""
+        """As ``on_llm_new_token``, for a client that listens to LangChain's protocol events."""
         self._continue()
 
     def _continue(self) -> None:

@@ -166,7 +166,7 @@ PROVIDERS: Mapping[str, Provider] = {
 
 
 def get_provider(name: str) -> str:
-    """Of the model ``provider:name``."""
+    """The provider in a name ``provider:name``."""
     return name.partition(":")[0]
 
 

@@ -140,7 +140,7 @@ CHECKING = frozenset(
 )
 """The models that check; the same name with a date behind it is the same model."""
 UPDATING = CHECKING - {"claude-haiku-5-5"}
-"""Those that keep what they say between calls to themselves unless they are asked for it."""
+"""The models that keep what they say between calls to themselves, unless asked for it."""
 _GPT_CHECKING = re.compile(r"gpt-(6\.[2-9]|[7-9])")
 _USERS_BETAS = re.compile(r"^\s*anthropic-beta\s*:\s*(\S.*?)\s*$", re.I | re.M)
 _OTHER_CONVERSATION = "bound to a different conversation"

@@ -48,7 +48,7 @@ class Usage(TypedDict, total=False):
     thread: dict[str, Tokens]
     """By the model's name, as the user wrote it."""
     turn: dict[str, Tokens] | None
-    """Of it, what the last turn took; None, which is only in updates, begins a turn."""
+    """What the last turn took of it; None, which is only in updates, begins a turn."""
     last: Fill | None
     """As of the last answer; None after a compaction, until the next one."""
 

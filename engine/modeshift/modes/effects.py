@@ -211,7 +211,7 @@ class ServerTool:
     host: str | None = None
     """Where it is reached; None for a program."""
     digest: str = ""
-    """Of its description, schema and hints: an approval is for these."""
+    """The digest of its description, schema and hints: an approval is for these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ class ToolSpec:
     sandboxed: bool = False
     """Whether the operating system keeps what it runs from doing harm."""
     way_out: str | None = None
-    """Of a call that runs git: what in ``.git`` leads to another repository."""
+    """Where the call runs git, what in ``.git`` leads to another repository."""
     served: ServerTool | None = None
     """For a tool of an MCP server."""
 

@@ -39,7 +39,7 @@ class Done:
     written: tuple[str, ...] = ()
     """The files that an edit wrote, relative to the workspace."""
     in_limit: tuple[str, ...] = ()
-    """Those of them that the mode's edit limit names; none in a mode without a limit."""
+    """The files among them that the mode's edit limit names; none without a limit."""
     may_have_written: bool = False
     """Whether it could change a file, and so may have: an edit, a command with a writable
     workspace, a call of an MCP server, and whatever ended unseen."""
@@ -69,7 +69,7 @@ class Fact:
 
     name: str
     says: str
-    """In words."""
+    """What is so when it is true, in words."""
     after: Callable[[bool, Done], bool]
     """What it is after a call, from what it was before."""
     scope: Scope = "mode"
@@ -128,4 +128,4 @@ BUILT_IN = (
     Fact.of(asked_user, "conversation"),
 )
 NEED_TESTS = ("tests_passed", "tests_changed")
-"""Those that need the owner's ``tests``."""
+"""The facts that need the owner's ``tests``."""

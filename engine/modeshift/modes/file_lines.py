@@ -33,7 +33,7 @@ def find_line(text: str, place: Sequence[str | int]) -> int | None:
 
 
 def find_edge_lines(text: str, place: Sequence[str | int], keys: Collection[str]) -> dict[str, int]:
-    """In which line each edge of a mode stands, by its key, and by that and its number."""
+    """The line in which each edge of a mode stands, by its key, and by that and its number."""
     try:
         node: Any = yaml.compose(text.removeprefix("\ufeff"), Loader=Loader)
     except yaml.YAMLError:  # JSON that is not YAML, too

@@ -150,7 +150,7 @@ class ModeText(_Data):
     default: bool = False
     """Whether new threads start in it; of the clone's modes one may say so."""
     lines: Mapping[str, int] = Field(default_factory=dict, exclude=True)
-    """In which line of the file an edge stands, by key and number: ``switches.0``."""
+    """The line of the file in which an edge stands, by key and number: ``switches.0``."""
 
     @field_validator("slug")
     @classmethod

@@ -30,7 +30,7 @@ async def _intake(step: Step) -> Update:
 
 
 async def _review(step: Step) -> Update:
-    """Of a place the question is not known: the mode of the calls has changed."""
+    """No place knows its question, so it is withdrawn: the mode of the calls has changed."""
     await step.open_question()
     return step.withdraw_question()
 
@@ -70,15 +70,15 @@ class Outside(NamedTuple):
     """Whether the approved switch is not as it was approved, or beyond the limit."""
     wants_summary: bool = False
     has_calls: bool = False
-    """Of ``act``: whether calls are left."""
+    """Whether ``act`` has calls left."""
     is_done: bool = False
-    """Of ``act``: whether the model has said that it is done."""
+    """Whether the model has said in ``act`` that it is done."""
 
 
 class _Host(BaseStore):
     """A store with what the host has set."""
 
-    news: Mapping[str, Any] = {}  # set anew for each step
+    news: Mapping[str, Any] = {}  # set for each step
 
     @override
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:

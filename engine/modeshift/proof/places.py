@@ -68,7 +68,7 @@ class Place(NamedTuple):
     task: Task | None = None
     parents: tuple[Frame, ...] = ()
     facts: frozenset[str] = frozenset()
-    """Those that hold, of those that a condition names."""
+    """The facts that hold, of those that a condition names."""
 
     @property
     def depth(self) -> int:

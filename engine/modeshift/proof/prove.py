@@ -135,7 +135,7 @@ def prove(
 def _check_limits(
     seats: Seats, properties: Sequence[Property]
 ) -> dict[str, tuple[str, Place, list[str]]]:
-    """The same for each mode under each limit, as if a thread began there: one step is enough."""
+    """As above for each mode and limit, as if a thread began there: one step is enough."""
     problems: dict[str, tuple[str, Place, list[str]]] = {}
     for mode, limit in product(seats.deps.catalog, seats.deps.catalog):
         start = Place(mode, Phase.IDLE, None, Approvals.AUTO)

@@ -28,7 +28,7 @@ class Protection(NamedTuple):
     repositories: set[str]
     linked: set[str]
     hidden_folders: set[str]
-    """Those of ``hidden`` that are hidden as a whole; ``ROOT`` where nothing less is enough."""
+    """Folders of ``hidden`` that are hidden whole; ``ROOT`` where nothing less is enough."""
     read_only_folders: set[str]
     plain: set[str]
     """The names in the workspace itself that neither are nor hold anything to protect."""
@@ -103,7 +103,7 @@ def _sum_below(folders: set[str], counts: Iterable[tuple[str, int]]) -> Counter[
 
 
 ROOM = {"/tmp": 1 << 30, "/var/tmp": 1 << 28, "/dev/shm": 1 << 28}  # noqa: S108
-"""Bytes for files of the command's own, in folders made anew."""
+"""Bytes for files of the command's own, in new folders."""
 SECRETS_AT_HOME = (
     *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".vault-token"),
     *(".netrc", ".git-credentials", ".pgpass", ".my.cnf", ".pypirc", ".npmrc", ".env"),

@@ -153,7 +153,7 @@ MAX_LINKED = 50  # each takes a mount, and cannot be replaced
 
 
 def find_few_linked_outside(findings: Scan) -> set[str]:
-    """Those outside of dependencies; none if they are many, or the workspace is large. Blocks."""
+    """Files linked outside, but for dependencies'; none if many, or much to look at. Blocks."""
     if sum(findings.sizes.values()) > MAX_FILES:
         return set()
     linked = find_linked_outside(findings.root, DEPENDENCIES | {".git"}, MAX_FILES)

@@ -89,7 +89,7 @@ async def read_questions() -> list[float]:
 
 
 def _get_time(id: UUID) -> float:
-    """Of an id of version 6, as those of checkpoints are: ticks of 100 ns since October 1582."""
+    """The time in an id of version 6, as checkpoints have: ticks of 100 ns since October 1582."""
     ticks = (id.int >> 80 << 12) | (id.int >> 64 & 0xFFF)
     return ticks / 1e7 - 12_219_292_800
 

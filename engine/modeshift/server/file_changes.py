@@ -30,7 +30,7 @@ def _list_written(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _list_done(deps: AgentDeps, values: Mapping[str, Any]) -> Iterator[tuple[str, ChangedFile]]:
-    """In the order in which they were made, for each file: a sub-task's before what follows it."""
+    """The changes of each file in their order: a sub-task's come before what follows it."""
     inner = {subtask["id"]: subtask["messages"] for subtask in values.get("subtasks", ())}
     parents = values.get("parents", ())
     outer = [subtask["messages"] for subtask in parents] + [values.get("messages", [])]

@@ -1,10 +1,27 @@
-"""The routes of our own beside those of LangGraph's dev server, or of Aegra."""
+"""``ROUTES``: our own beside LangGraph's or Aegra's; the gate, apps and OpenAPI have them."""
 
+import logging
+from collections.abc import Iterator
+
+from starlette.routing import Route
+
+from modeshift import parts
+from modeshift.modes.errors import ConfigurationError
 from modeshift.server import markdown, operations, questions, thread_modes
+
+
+def _list_others() -> Iterator[Route]:
+    for entry in parts.list_parts(parts.ROUTES):
+        try:
+            yield from parts.load_part(entry)
+        except ConfigurationError as error:
+            logging.getLogger("modeshift").warning(error)
+
 
 ROUTES = (
     *thread_modes.ROUTES,
     *questions.ROUTES,
     *markdown.ROUTES,
     *operations.ROUTES,
+    *_list_others(),
 )

@@ -130,7 +130,7 @@ async def set_mode(request: Request) -> Response:
 async def _take_in(
     request: Request, deps: AgentDeps, values: dict[str, Any], news: dict[str, Any]
 ) -> bool:
-    """Write the news into the state; False where a run is to do that, the present or the next."""
+    """Write what was set into the state; False where the present run, or the next, is to do it."""
     if not values:
         return False
     path = f"{_get_thread(request)}/state"

@@ -25,7 +25,7 @@ class Database(ABC):
     """Opened at its first use; for any event loop. Statements must suit SQLite and Postgres."""
 
     clock: str = "NULL"
-    """In SQL, the seconds of the one clock of all its machines; NULL for a file of one machine."""
+    """SQL for the seconds of the one clock of all its machines; NULL for a file of one machine."""
     columns: str
     """The statement that gives the names of a table's columns."""
 

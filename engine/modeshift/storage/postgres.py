@@ -122,7 +122,7 @@ class PostgresDatabase(Database):
                 min_size=1,
                 max_size=MAX_CONNECTIONS,
                 timeout=self._timeout,
-                reconnect_timeout=1,  # then whoever comes tries anew; else it waits ever longer
+                reconnect_timeout=1,  # then whoever comes tries again; else it waits ever longer
                 kwargs={
                     "autocommit": True,
                     # A process that is stopped within a transaction holds others up for half of it.

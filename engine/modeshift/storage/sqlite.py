@@ -130,7 +130,7 @@ class _Connection:
 
 
 class SqliteDatabase(Database):
-    """In WAL mode. ``normal`` outlives a killed process, ``full`` a power cut too."""
+    """A file in WAL mode. ``normal`` outlives a killed process, ``full`` a power cut too."""
 
     columns = "SELECT name FROM pragma_table_info(?)"
 
@@ -194,7 +194,7 @@ class SqliteDatabase(Database):
 
 
 class MemoryDatabase(SqliteDatabase):
-    """In this process, on one connection: what a transaction has done is seen before its end."""
+    """In memory, on one connection: what a transaction has done is seen before its end."""
 
     def __init__(self) -> None:
         super().__init__(Path(":memory:"))

@@ -11,7 +11,7 @@ from langgraph.types import Interrupt, StateSnapshot
 
 from modeshift.agent import Run, Thread
 from modeshift.calls.requests import Request, build_title
-from modeshift.events import Chunk, Printed, RunEvent, Wrote
+from modeshift.events import STOPPED, STOPPED_RUNNING, Chunk, Printed, RunEvent, Wrote
 from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import VOID, remove_marks, show_result
 from modeshift.modes.errors import InvalidInputError, UserError
@@ -21,20 +21,15 @@ from modeshift.terminal.screen import ALERT, BOLD, FAINT, Keyboard, Screen
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.routing import is_cut_off
 
-REPAIRING = ("intake", "review", "end_subtask", "compact_history")
-"""Nodes that rewrite the history, whose answers have been shown before."""
-STOPPED = "Stopped."
-STOPPED_RUNNING = "Stopped while it ran: it may have taken effect, in whole or in part."
-
 
 class Transcript:
-    """Of one thread; mutable."""
+    """What a terminal shows of one thread; mutable."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._streamed = ""
         self._calls: dict[str, ToolCall] = {}
-        """Those that have no result yet."""
+        """The calls that have no result yet, by id."""
         self._printed = set[str]()
         """The ids of calls whose output was shown as it came."""
         self._shown: str | None = None
@@ -58,7 +53,7 @@ class Transcript:
     def _show_update(self, deps: AgentDeps, written: Wrote) -> None:
         node, update = written.node, written.update
         for message in written.messages:
-            if isinstance(message, AIMessage) and node not in REPAIRING:
+            if isinstance(message, AIMessage) and not written.is_repair:
                 self._show_answer(message)
             elif isinstance(message, ToolMessage):
                 self._show_result(deps, message)

@@ -55,7 +55,7 @@ class Conversation:
         config: RunnableConfig = {"configurable": {"thread_id": str(uuid4())}}
         self.thread = Thread(config, self._get_agent, streams=streams)
         self.nodes: list[str] = []
-        """Those that have run, in this object's runs."""
+        """The nodes that have run, in this object's runs."""
         self.chunks: list[AIMessageChunk] = []
         self.model = ScriptedModel(answers=[])
         """The one that ``script`` made, with what it was asked."""

@@ -245,7 +245,7 @@ async def walk(trial: Trial, seed: int) -> None:
 def check_agent(build: Build) -> None:
     """Try the graph that ``build`` makes, in each of the clone's modes, with a scripted model.
 
-    Then say, decide, set modes and start anew at random, the same in each run. Raises
+    Then say, decide, set modes and start again at random, the same in each run. Raises
     ``AssertionError`` that names what is open: a call that runs though the mode denies it, nobody
     has approved it or a person has rejected it, or once more after a cancel, or of which no fact
     says that it has run; a switch that nobody has said yes to; a model that is offered the tools of

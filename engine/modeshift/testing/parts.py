@@ -91,7 +91,7 @@ PARTS: Mapping[str, Callable[[Catalog], str]] = {
 
 
 def with_parts(name: str, text: str, catalog: Catalog) -> str:
-    """The page ``name`` with its generated parts made anew.
+    """The page ``name`` with its generated parts as they are now.
 
     Raises ``ConfigurationError`` for a mark without its end.
     """

@@ -31,7 +31,7 @@ OF_THE_USER = re.compile(r"(?i)_api_key$")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Those that ``make record`` sets."""
+    """The options that ``make record`` sets."""
     add_options(parser)
 
 

@@ -1,4 +1,4 @@
-"""``Tape``: a conversation, played from its cassette or recorded anew; the fixture ``recorded``.
+"""``Tape``: a conversation, played from its cassette or recorded again; the fixture ``recorded``.
 
 vcrpy does the work. What is added: the cassette is written only when its test has passed, and a
 replay is strict.
@@ -38,7 +38,7 @@ PASSED = pytest.StashKey[bool]()
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Those that ``make record`` sets."""
+    """The options that ``make record`` sets."""
     group = parser.getgroup("cassettes", "cassettes; `make record` sets these")
     group.addoption("--record", choices=["scripted", "real"], help="who is recorded")
     group.addoption(

@@ -46,7 +46,7 @@ def _renew_snapshots(root: Path) -> bool:
 
 
 def _renew_recordings(root: Path) -> bool:
-    """Those that play stay as they are, whoever was recorded."""
+    """Recordings that play stay as they are, whoever was recorded."""
     played = ("-m", "recorded", "-o", "cache_dir=.pytest_cache")
     if _succeeds(root, *played, "--prune", is_quiet=True):
         return True

@@ -103,7 +103,7 @@ _check_change = _type_check("mode_changes", ModeChange)
 def _build_checks(
     catalog: Catalog, tools: Sequence[ToolSpec], state: type, phases: tuple[str, ...] = PHASES
 ) -> dict[str, Check]:
-    """Those of the state's keys, among them which modes there are."""
+    """The checks of the state's keys, among them which modes there are."""
 
     def check_mode(slug: Any) -> str:
         if not isinstance(slug, str):

@@ -53,7 +53,7 @@ def with_known_tools(deps: AgentDeps) -> AgentDeps:
 
 
 class LiveDeps:
-    """Holds ``AgentDeps``, which are made anew when other tools are known; for any thread."""
+    """Holds ``AgentDeps``, which are made again when other tools are known; for any thread."""
 
     def __init__(self, deps: AgentDeps) -> None:
         self._first = deps
@@ -116,7 +116,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
 
     @property
     def started_calls(self) -> StartedCalls:
-        """Those of this process."""
+        """The calls that this process has begun."""
         return self.live.deps.started_calls
 
     @classmethod

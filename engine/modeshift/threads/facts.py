@@ -79,14 +79,14 @@ def enter_mode(state: State) -> Facts:
 
 
 def begin_conversation(facts: Facts) -> Facts:
-    """Those that a sub-task begins with."""
+    """The facts that a sub-task begins with."""
     return {**facts, "mode": [], "conversation": []}
 
 
 def end_conversation(
     deps: AgentDeps, parent: Parent, after: Facts, slug: str, files: Collection[str]
 ) -> Facts:
-    """Those with which the parent's conversation goes on in the mode ``slug``.
+    """The facts with which the parent's conversation goes on in the mode ``slug``.
 
     ``files`` are what the sub-task wrote. A plan is one by the edit limit of the mode that goes
     on, and not by the sub-task's.

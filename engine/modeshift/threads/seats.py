@@ -170,7 +170,7 @@ class Seat:
 
     @property
     def first_request_size(self) -> int:
-        """The same as llama.cpp counts it: the JSON of tools takes more tokens than prose."""
+        """Its tokens as llama.cpp counts them: the JSON of tools takes more than prose."""
         return self.prompt_size * 5 // 4
 
 

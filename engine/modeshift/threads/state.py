@@ -135,7 +135,7 @@ def list_switches(switch: Switch | None) -> list[Switch]:
 
 
 def drop_approvals(switch: Switch) -> Switch:
-    """The same without the approvals that were chosen with it: the host has set some since."""
+    """The switch without the approvals chosen with it: the host has set some since."""
     then = [drop_approvals(following) for following in switch.get("then", ())]
     return {**switch, "approvals": None, "then": then}
 
@@ -211,7 +211,7 @@ class EndedSubtask(TypedDict):
     status: Literal["completed", "failed"]
     result: str
     files: list[str]
-    """Those it wrote."""
+    """The files that it wrote."""
     rejected: list[str]
     """The calls that a person rejected, and what they said."""
     messages: list[AnyMessage]
@@ -259,7 +259,7 @@ class Replaced(TypedDict, total=False):
     refused: list[str]
     """Modes to which a person refused to switch, in this turn."""
     switched: int
-    """How often the model's wish has changed the mode, in this turn."""
+    """How often the mode was changed because the model asked for it, in this turn."""
     written: list[str]
     """Files changed since the thread came to this mode; the next mode is told."""
     facts: Facts

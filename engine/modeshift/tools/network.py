@@ -103,7 +103,7 @@ def using_key(key: str) -> Iterator[None]:
 
 
 async def fetch(url: str, allowed_hosts: Collection[str] = ()) -> str:
-    """The text at ``url``; of a redirect, where it leads: that is another call, judged anew.
+    """The text at ``url``; of a redirect, where it leads: that is another call, judged by itself.
 
     ``allowed_hosts`` are those that may be reached though they are not public, as ``host`` or
     ``host:port``. Takes no proxy and no cookies. Raises ``ToolFailedError``.

@@ -99,7 +99,7 @@ def _cut(message: AnyMessage) -> AnyMessage:
 DUE_AT = 0.85
 """Of the window: how full it may get."""
 BOUNDED_DUE_AT = 0.7
-"""The same where an answer may take a quarter of it, for which a server may want room."""
+"""How full where an answer may take a quarter of it, for which a server may want room."""
 
 
 def is_due(deps: AgentDeps, seat: Seat, state: State) -> bool:

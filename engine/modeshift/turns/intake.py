@@ -149,7 +149,7 @@ def _stays_open(state: State, phase: str, host_changes: dict[str, Any]) -> bool:
 
 
 def _write_messages(before: list[AnyMessage], after: list[AnyMessage]) -> dict[str, Any]:
-    """The update; where the middle of the history has changed, all of it is written anew."""
+    """The update; where the middle of the history has changed, all of it is written."""
     if after[: len(before)] != before:
         return {"messages": Overwrite(after)}
     return {"messages": after[len(before) :]} if len(after) > len(before) else {}

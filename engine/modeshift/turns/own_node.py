@@ -69,7 +69,7 @@ class OwnNode:
             self._update["instructions"] = self._notes
 
     def show(self, text: str) -> None:
-        """The same, unless it was the last that was told under the same first line."""
+        """Tell the model, unless it was the last that was told under the same first line."""
         if not is_told(self._given, self._notes, text):
             self.tell(text)
 

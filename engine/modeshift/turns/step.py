@@ -71,7 +71,7 @@ class Step(OwnNode):
         self._question: OpenQuestion | None = None
         self._call: DueCall | None = None
         self._facts: Mapping[str, bool | None] = {}
-        """Those that decide on the switch that is due."""
+        """The facts that decide on the switch that is due."""
         self._way_problem: str | None = None
         """Why the switch that is due cannot be applied: its edge is not open any more, say."""
         self._has_run = False
@@ -80,7 +80,7 @@ class Step(OwnNode):
         self._running = asyncio.Lock()
 
     async def run(self, node: Node, *mode: str) -> Result:
-        """What the node returns, if it is what its move gave; for the engine alone."""
+        """What the node returns, if it is what its move returned; for the engine alone."""
         await self._prepare()
         result = self._check(await node(self, *mode))
         await self._deps.started_calls.journal.keep_hold(self.thread)
@@ -126,7 +126,7 @@ class Step(OwnNode):
 
     @property
     def update(self) -> Update:
-        """What the node is to return: what its move gave."""
+        """What the node is to return: what its move returned."""
         if self._result is None:
             raise self._refuse("returns without a move; let it end with step.go(...)")
         return cast("Update", self._result)
@@ -304,7 +304,7 @@ class Step(OwnNode):
         return self._call
 
     def start_again(self) -> Command[Any]:
-        """Begin anew, as for a new turn."""
+        """Begin again, as for a new turn."""
         if self._node != "act":
             raise self._refuse("has no call that is due; act has")
         anew: Command[Any] = Command(goto="intake" if self.state["is_last"] else ())
@@ -326,7 +326,7 @@ class Step(OwnNode):
     # What holds all of this together.
 
     def _check(self, result: Result) -> Result:
-        """What the node has returned, if it is what its move gave."""
+        """What the node has returned, if it is what its move returned."""
         if self._is_asking or (self._question is not None and self._question.is_waiting):
             raise self._refuse("swallows the interrupt that asks a person; let it pass")
         if result is not self.update:

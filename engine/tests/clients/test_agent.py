@@ -85,7 +85,7 @@ async def test_stopping_kills_what_runs_and_the_thread_goes_on(
     run = asyncio.ensure_future(approve(thread, question))
     await until(begun.exists)
     await agents.thread(thread.id).stop()
-    await asyncio.wait({run})
+    await run
     state = await thread.state()
     assert not state.interrupts
     await thread.go_on()

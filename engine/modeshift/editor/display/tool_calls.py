@@ -116,7 +116,7 @@ _EXIT = re.compile(r"\[exit code (-?\d+)\]")
 
 
 class LiveOutput:
-    """Of the calls of one session that have not ended; mutable."""
+    """The output of a session's calls that have not ended; mutable."""
 
     def __init__(self, offered: schema.ClientCapabilities) -> None:
         """``offered`` is what the editor can do."""

@@ -34,7 +34,7 @@ from modeshift.editor.display.tool_calls import (
 )
 from modeshift.editor.files import Folder
 from modeshift.editor.transport import Editor
-from modeshift.events import Wrote
+from modeshift.events import COMPACTING, STOPPED, STOPPED_RUNNING, Wrote
 from modeshift.messages.from_model import CUT_OFF
 from modeshift.messages.normal_form import get_call_id, is_sound_id
 from modeshift.messages.repair import find_open_calls, show_result
@@ -45,7 +45,7 @@ from modeshift.turns.compaction import is_summary
 
 
 class Sender:
-    """Of one session; it knows which notices were shown."""
+    """Sends a session's updates to its editor; it knows which notices were shown."""
 
     def __init__(self, editor: Editor, session_id: str) -> None:
         self.editor = editor
@@ -93,13 +93,6 @@ class Sender:
                 await self.send(update_agent_thought_text(thought))
             elif block["type"] == "text" and (text := block["text"]):
                 await self.say(text)
-
-
-COMPACTING = "compact_history"
-REPAIRING = ("intake", "review", "end_subtask", COMPACTING)
-"""Nodes that rewrite the history, whose answers have been shown before."""
-STOPPED = "Stopped."
-STOPPED_RUNNING = "Stopped while it ran: it may have taken effect, in whole or in part."
 
 
 class SessionUpdates(Sender):
@@ -155,7 +148,7 @@ class SessionUpdates(Sender):
             )
             self._compaction = None
         for message in messages:
-            if isinstance(message, AIMessage) and node not in REPAIRING:
+            if isinstance(message, AIMessage) and not written.is_repair:
                 await self._show_answer(deps, message)
             await self._end_calls([message])
         if (todos := update.get("todos")) is not None:

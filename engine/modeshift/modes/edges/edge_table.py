@@ -178,7 +178,7 @@ def group_ways(ways: Iterable[tuple[str, Edge]]) -> dict[str, list[str]]:
 
 
 def describe_groups(groups: Mapping[str, Sequence[str]]) -> str:
-    """The same, in words."""
+    """The groups and their modes, in words."""
     parts = list[str]()
     for when in sorted(groups):
         more = len(groups[when]) - MAX_NAMED

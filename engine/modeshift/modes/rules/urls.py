@@ -34,7 +34,7 @@ class Url:
 
     scheme: str
     host: str
-    """In small letters; an IPv6 address without its brackets."""
+    """The host in small letters; an IPv6 address without its brackets."""
     port: int
     path: str
     query: str

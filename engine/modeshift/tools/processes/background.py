@@ -118,7 +118,7 @@ class BackgroundCommands:
         _EVERY.add(self)
 
     def of(self, thread: str, environment: str) -> TurnCommands | None:
-        """Those of a thread's turn, to add to; None without a thread, whose turn ends unseen."""
+        """The commands of a thread's turn; None without a thread, whose turn ends unseen."""
         if not thread:
             return None
         return self._turns.setdefault(thread, TurnCommands(environment))
@@ -189,7 +189,7 @@ class Calling:
     """Shows a client text while the tool runs."""
     call_id: str = ""
     commands: TurnCommands | None = None
-    """Those of the turn; None where it is not known when a turn ends."""
+    """The commands of the turn; None where it is not known when a turn ends."""
     ran: list[Ran] = field(default_factory=list)
     """What the call has run so far."""
     lock: asyncio.Lock | None = None

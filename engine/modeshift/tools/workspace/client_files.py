@@ -34,7 +34,7 @@ class Buffers(Protocol):
 
 
 buffers: ContextVar[Buffers | None] = ContextVar("buffers", default=None)
-"""Those of the current run; without any, files are what is on disk."""
+"""The editor's files in the current run; without any, files are what is on disk."""
 
 
 def read_in_editor(path: str, real: Path, data: bytes) -> str | None:
