@@ -235,6 +235,7 @@ async def test_what_the_host_sets_stays_also_where_the_child_has_it_anyway(works
     await talk.decide(REJECT)
     values = await talk.values()
     assert (values["mode"], values["approvals"], values["parents"]) == ("ask", "manual", [])
+    assert talk.nodes.count("intake") == 1, "review has taken in what the host set"
     assert not (workspace / "a.py").exists()
 
 
