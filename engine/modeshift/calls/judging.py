@@ -22,7 +22,7 @@ from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import find_last_answer, find_open_calls
 from modeshift.modes.edges.edge_table import MAX_NAMED, MAX_TRIED, Way
 from modeshift.modes.effects import NO_EFFECT, Effect
-from modeshift.modes.errors import InvalidCallError
+from modeshift.modes.errors import InvalidCallError, ModelError, ToolFailedError
 from modeshift.modes.mode import Mode
 from modeshift.modes.policy import Approvals, Verdict, cut_verdict, verdict
 from modeshift.modes.rules.matching import Subject, get_server_part
@@ -341,8 +341,23 @@ def _find_turn_problem(
     return f"{often}; go on in {context.seat.mode.name} mode, or end your turn and say why."
 
 
-def _deny(call: ToolCall, reason: str) -> Judged:
-    return Judged(call, Verdict("deny", reason, InvalidCallError))
+def _deny(call: ToolCall, reason: str, error: type[ModelError] = InvalidCallError) -> Judged:
+    return Judged(call, Verdict("deny", reason, error))
+
+
+def deny_failing(judged: Sequence[Judged], failing: Mapping[str, str]) -> list[Judged]:
+    """Deny those calls that would fail; ``failing`` has the reasons by id."""
+    return [
+        _deny(each.call, failing[each.id], ToolFailedError) if each.id in failing else each
+        for each in judged
+    ]
+
+
+def find_failing(judged: Sequence[Judged]) -> dict[str, str]:
+    """What ``deny_failing`` was given."""
+    return {
+        each.id: each.verdict.reason for each in judged if each.verdict.error is ToolFailedError
+    }
 
 
 class JudgedQuestion(NamedTuple):
@@ -368,7 +383,7 @@ async def judge_question(deps: AgentDeps, state: State) -> JudgedQuestion | None
         return None
     context = CallContext.of(deps, state, len(message.tool_calls) == 1, state["refused"])
     context = replace(context, approvals=Approvals(asked.get("approvals", context.approvals)))
-    judged = await judge_all(deps, context, calls)
+    judged = deny_failing(await judge_all(deps, context, calls), asked.get("failing", {}))
     if asked["digest"] != digest_question(judged):
         return None
     return JudgedQuestion(str(message.id), asked, context, judged)

@@ -4,7 +4,6 @@ For those who decide: the diff of an edit, the tools that a switch gains, the pl
 All text is readable: characters that do not show are written out.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, NotRequired
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from modeshift.calls.edits import apply_edit
 from modeshift.calls.requests import list_other_changes, list_risks
 from modeshift.calls.ways import list_suggestions
 from modeshift.modes.effects import Risk
@@ -20,7 +20,6 @@ from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.modes.plain_text import escape_invisible, make_readable, to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.tools.tool import Tool
-from modeshift.tools.workspace.text import find_places, read_replacements, replace_pieces
 
 MAX_COMPARED = 400_000
 """Characters of both texts, for a diff; of longer ones the new text is shown alone."""
@@ -159,32 +158,25 @@ def _preview_switch(
 
 
 def _show_file(deps: AgentDeps, path: str) -> FileChange:
-    shown = FileChange(path=escape_invisible(path), before=None, after="", lines=[])
     try:
-        shown["after"] = make_readable(deps.toolbox.workspace.read(path)[:MAX_SHOWN])
+        text = make_readable(deps.toolbox.workspace.read(path)[:MAX_SHOWN])
     except ToolFailedError as error:
-        shown["problem"] = to_one_line(str(error))
-    return shown
+        return say_of_file(path, to_one_line(str(error)))
+    return FileChange(path=escape_invisible(path), before=None, after=text, lines=[])
 
 
 def _preview_edit(deps: AgentDeps, tool: Tool, args: Mapping[str, Any]) -> FileChange | None:
     """For tools that are given a file's whole text, or pieces of it and their replacements."""
-    path, problem, before = args[tool.spec.paths[0]], None, None
     try:
-        if os.path.lexists(deps.toolbox.workspace.root / path):
-            before = deps.toolbox.workspace.read(path)
-        if isinstance(args.get("content"), str):
-            after = args["content"]
-        elif edits := read_replacements(args):
-            after = replace_pieces(before or "", find_places(path, before or "", edits))
-        else:
-            return None
+        edited = apply_edit(deps.toolbox.workspace, tool, args)
     except ToolFailedError as error:
-        problem, after = to_one_line(str(error)), str(args.get("content", ""))
-    change = compare_texts(path, before, after)
-    if problem is not None:
-        change["problem"] = problem
-    return change
+        return say_of_file(args[tool.spec.paths[0]], to_one_line(str(error)))
+    return None if edited is None else compare_texts(*edited)
+
+
+def say_of_file(path: str, problem: str) -> FileChange:
+    """Why no change of the file can be shown."""
+    return FileChange(path=escape_invisible(path), before="", after="", lines=[], problem=problem)
 
 
 def compare_texts(path: str, before: str | None, after: str) -> FileChange:

@@ -8,7 +8,13 @@ from langgraph.types import Overwrite
 
 from modeshift.calls.contents import digest_contents
 from modeshift.calls.decisions import Decision, ask_person
-from modeshift.calls.judging import Judged, JudgedQuestion, digest_question, judge_question
+from modeshift.calls.judging import (
+    Judged,
+    JudgedQuestion,
+    digest_question,
+    find_failing,
+    judge_question,
+)
 from modeshift.calls.outcome import Outcome, plan_batches
 from modeshift.calls.requests import build_request
 from modeshift.messages.repair import VOID, repair
@@ -129,6 +135,8 @@ class Calls:
         asked = Asked(
             digest=digest_question(self._judged), contents=contents, approvals=self._approvals
         )
+        if failing := find_failing(self._judged):
+            asked["failing"] = failing
         self._made["asked"] = asked
         return asked
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from modeshift.calls.previews import FileChange, compare_texts
+from modeshift.calls.previews import FileChange, compare_texts, say_of_file
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.deps import AgentDeps
@@ -70,11 +70,11 @@ def _compare(deps: AgentDeps, path: str, done: list[ChangedFile]) -> FileChange:
         exists = os.path.lexists(deps.toolbox.workspace.root / path)
         now = deps.toolbox.workspace.read(path) if exists else ""
     except ToolFailedError as error:
-        return _say(path, to_one_line(str(error)))
+        return say_of_file(path, to_one_line(str(error)))
     try:
         before = _undo(now, done)
     except LookupError:
-        return _say(path, "what it was before is not known") | {"after": now[:100_000]}
+        return say_of_file(path, "what it was before is not known") | {"after": now[:100_000]}
     change = compare_texts(path, before, now)
     return change if exists else change | {"problem": "the file is gone"}
 
@@ -97,7 +97,3 @@ def _undo(now: str, done: list[ChangedFile]) -> str | None:
                 raise LookupError
             text = text.replace(new, old)
     return text
-
-
-def _say(path: str, problem: str) -> FileChange:
-    return FileChange(path=to_one_line(path), before="", after="", lines=[], problem=problem)

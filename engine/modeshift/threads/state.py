@@ -41,6 +41,8 @@ class Asked(TypedDict):
     """Digests of the files that the calls would edit, by real path."""
     approvals: NotRequired[str]
     """The policy under which it was asked; the question stays while another one is set."""
+    failing: NotRequired[dict[str, str]]
+    """Why calls beside it were denied that could only have failed, by id."""
 
 
 class Approved(TypedDict):

@@ -15,6 +15,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from modeshift.calls.act import DueCall, judge_due_call, move_on
+from modeshift.calls.edits import deny_failing_edits
 from modeshift.calls.judging import CallContext, judge_all
 from modeshift.calls.question import Calls, OpenQuestion, open_question, withdraw_question
 from modeshift.calls.turn_end import end_turn
@@ -205,6 +206,7 @@ class Step(OwnNode):
             self._deps, self._given, len(answer.tool_calls) == 1, self._given["refused"]
         )
         judged = await judge_all(self._deps, context, answer.tool_calls)
+        judged = await deny_failing_edits(self._deps, context, judged)
         policy = context.approvals.value
         return Calls(self._deps, str(answer.id), judged, self._made, policy, self.thread)
 

@@ -1,0 +1,84 @@
+"""``EditedText``: a file's text before and after a call that edits it; and calls that cannot."""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from modeshift.calls.judging import CallContext, Judged, deny_failing
+from modeshift.modes.errors import ToolFailedError
+from modeshift.modes.policy import verdict
+from modeshift.threads.deps import AgentDeps
+from modeshift.tools.tool import Tool
+from modeshift.tools.workspace.text import find_places, read_replacements, replace_pieces
+from modeshift.tools.workspace.workspace import Workspace
+
+
+class EditedText(NamedTuple):
+    """A file's text; ``before`` is None for a new one."""
+
+    path: str
+    before: str | None
+    after: str
+
+
+def apply_edit(workspace: Workspace, tool: Tool, args: Mapping[str, Any]) -> EditedText | None:
+    """What a call makes of a file, for tools that take its whole text or exact replacements.
+
+    None for other tools. Raises ``ToolFailedError`` as such a tool does. Blocks.
+    """
+    path, before = args[tool.spec.paths[0]], None
+    content, edits = args.get("content"), read_replacements(args)
+    if not isinstance(content, str) and not edits:
+        return None
+    if os.path.lexists(workspace.root / path):
+        before = workspace.read(path)
+    if isinstance(content, str):
+        return EditedText(path, before, content)
+    assert edits is not None
+    places = find_places(path, workspace.read(path) if before is None else before, edits)
+    return EditedText(path, before, replace_pieces(before or "", places))
+
+
+async def deny_failing_edits(
+    deps: AgentDeps, context: CallContext, judged: Sequence[Judged]
+) -> list[Judged]:
+    """Deny the edits that cannot be made as the files are now, so that nobody is asked in vain.
+
+    An edit behind a call that changes something may still fit when its turn comes.
+    """
+    failing = dict[str, str]()
+    for each in judged:
+        if each.needs_person and (problem := await _find_problem(deps, context, each)) is not None:
+            failing[each.id] = problem
+        elif each.effect.changes_the_world and not each.verdict.is_read_only:
+            break
+    return deny_failing(judged, failing)
+
+
+async def _find_problem(deps: AgentDeps, context: CallContext, judged: Judged) -> str | None:
+    """Why the edit cannot be made; as it quotes the file, only where the model may read that."""
+    tool, args = judged.tool, judged.args
+    if tool is None or args is None or not judged.edited_paths or not read_replacements(args):
+        return None
+    if not all(_may_read(deps, context, path) for path in judged.edited_paths):
+        return None
+    try:
+        await asyncio.to_thread(apply_edit, deps.toolbox.workspace, tool, args)
+    except ToolFailedError as error:
+        return str(error)
+    return None
+
+
+def _may_read(deps: AgentDeps, context: CallContext, path: str) -> bool:
+    """Whether each reading tool of the mode, and of the limit, shows the file unasked."""
+    seat = context.seat
+    specs = [deps.toolbox[name].spec for name in seat.tools]
+    readers = [spec for spec in specs if spec.effect.reads_files and spec.paths]
+    modes = [mode for mode in (seat.mode, seat.limit) if mode is not None]
+    verdicts = [
+        verdict(mode, spec, dict.fromkeys(spec.paths, path), context.approvals).kind
+        for mode in modes
+        for spec in readers
+    ]
+    return bool(verdicts) and {*verdicts} == {"allow"}
