@@ -198,10 +198,7 @@ FAKES: dict[str, list[list[Call]]] = {
     "ended by a limit": [[write("Makefile", SLOW)], [run("make test", timeout=1)]],
     "failed": [[write("Makefile", FAIL)], [run("make test")]],
     "an edit behind": [[run("make test")], [write("a.py", "y")]],
-    "an edit that fails behind": [
-        [run("make test")],
-        [("edit_file", {"path": "a.py", "edits": [{"old": "none", "new": "x"}]})],
-    ],
+    "a write that fails behind": [[run("make test")], [write("tests", "not a folder")]],
     "a command behind": [[run("make test")], [run("ls")]],
     "a failed one behind": [[run("make test")], [run("false")]],
     "a background command behind": [[run("make test")], [run("sleep 0", background=True)]],
