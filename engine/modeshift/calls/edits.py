@@ -1,4 +1,4 @@
-"""``EditedText``: a file's text before and after a call that edits it; and calls that cannot."""
+"""``EditedText``: what a call makes of a file's text; edits that cannot be made are denied."""
 
 import asyncio
 import os

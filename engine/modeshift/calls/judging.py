@@ -354,7 +354,7 @@ def deny_failing(judged: Sequence[Judged], failing: Mapping[str, str]) -> list[J
 
 
 def find_failing(judged: Sequence[Judged]) -> dict[str, str]:
-    """What ``deny_failing`` was given."""
+    """Why calls were denied that would have failed, by id; as ``deny_failing`` takes it."""
     return {
         each.id: each.verdict.reason for each in judged if each.verdict.error is ToolFailedError
     }

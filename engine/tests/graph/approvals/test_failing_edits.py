@@ -7,7 +7,7 @@ import pytest
 
 from modeshift.models.loading import Models
 from tests.harness.conversation import APPROVE, Conversation, open_thread
-from tests.harness.place import UserFolders
+from tests.harness.place import UserFolders, modes_file
 from tests.harness.scripted import ScriptedModel, calling
 
 Call = tuple[str, dict[str, Any]]
@@ -21,10 +21,10 @@ WRITE: Call = ("write_file", {"path": "a.txt", "content": "zzz"})
 RUN: Call = ("execute_command", {"command": "touch b"})
 
 
-async def ask(place: UserFolders, *calls: Call) -> Conversation:
+async def ask(place: UserFolders, *calls: Call, mode: str = "code", **host: Any) -> Conversation:
     model = ScriptedModel(answers=[calling(*calls)])
     talk = open_thread(replace(place.loader().deps(), models=Models(model)))
-    await talk.say("go", mode="code")
+    await talk.say("go", mode=mode, **host)
     return talk
 
 
@@ -64,3 +64,14 @@ async def test_who_is_asked(
         await talk.decide(*[APPROVE] * len(waiting))
     results = (await talk.results()).values()
     assert [result.status == "error" for result in results] == failed
+
+
+@pytest.mark.parametrize("host", [{"mode": "mine"}, {"limit": "mine"}, {}], ids=repr)
+async def test_a_file_whose_reading_asks_is_not_quoted_unasked(
+    place: UserFolders, host: dict[str, str]
+) -> None:
+    (place.workspace / "a.txt").write_text("old")
+    rule = "    permissions: {read_file: {a.txt: ask}}\n"
+    place.global_modes.write_text(modes_file("mine", groups="read, edit", rest=rule))
+    talk = await ask(place, edit("zzz"), **host)
+    assert [request["name"] for request in await talk.waiting()] == ["edit_file"] * len(host)
