@@ -19,7 +19,8 @@ flag = $(if $(filter-out 0,$($(2))),--$(1))
 option = $(if $($(2)),--$(1) "$$$(2)")
 
 help: ## list what is needed most; the rest: .venv/bin/python -m modeshift --help
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /@/; s/; ([A-Z]+=)/@\1/' | \
+	  awk -F@ '{ printf $$3 ? "%-12s%-64s%s\n" : "%-12s%s\n", $$1, $$2, $$3 }'
 
 dev: venv ## serve the agent on the LangGraph dev server; PORT=2024 BROWSER=1 RELOAD=1 VERBOSE=1
 	@exec $(MODESHIFT) dev $(call option,port,PORT) $(if $(filter 1,$(BROWSER)),--browser) \
@@ -38,7 +39,7 @@ acp: venv # print the command line that makes it an agent in an editor (Zed, Jet
 doctor: venv ## print what is enforced on this machine, what is not, and how to get the rest
 	@$(MODESHIFT) doctor
 
-modes: venv ## print the modes as they are: mode x tool -> verdict, and why; MODE=slug PROMPT=1 START=1
+modes: venv ## print what each mode may do with each tool; of one mode, why; MODE=slug PROMPT=1 START=1
 	@$(MODESHIFT) modes $(call option,mode,MODE) $(call flag,prompt,PROMPT) $(call flag,start,START)
 
 prove: venv # prove what must hold of the modes, and modes/properties.yaml, or show how it breaks; JSON=1
@@ -59,7 +60,7 @@ diagram: venv # print the state diagram of the modes as they are; OUT=file
 test: venv-test ## run your tests, with no network and no key; T=pattern for some of all
 	@$(PYTEST) $(if $(T),-k "$$T",-m "not slow")
 
-record: venv-test ## record the cassettes anew, of the real provider if its key is set (asks first); T=pattern SCRIPTED=1
+record: venv-test ## record the cassettes again (asks before it uses a real key); T=pattern SCRIPTED=1
 	@$(BIN)/python -m modeshift.testing.record
 
 snapshots: venv-test # write the texts that the model reads anew: tests/snapshots

@@ -40,10 +40,10 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "doctor": ("print what is enforced on this machine, what is not, and how to get the rest", {}),
     "modes": (
-        "print what each mode may do with each tool, and who says so",
+        "print what each mode may do with each tool; of one mode, also who says so",
         {
-            "mode=SLUG": "only this mode",
-            "prompt": "also the system prompt and each mode's words",
+            "mode=SLUG": "this mode in full",
+            "prompt": "all modes in full, with the system prompt and each mode's words",
             "start": "start the MCP servers that may be started, to list their tools",
         },
     ),

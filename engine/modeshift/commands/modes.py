@@ -1,4 +1,4 @@
-"""``make modes``: what each mode may do with each tool, and who says so."""
+"""``make modes``: a grid of modes and tools; of one mode, what each tool may do and who says so."""
 
 import asyncio
 import sys
@@ -77,7 +77,7 @@ def main(mode: str | None = None, *, prompt: bool = False, start: bool = False) 
     notices = [f"notice     {notice}" for notice in deps.notices]
     if mode and mode not in deps.catalog:
         sys.stderr.writelines(f"{notice}\n" for notice in notices)  # why a mode may be missing
-    chosen = [deps.catalog[mode]] if mode else [deps.catalog[slug] for slug in deps.catalog]
+    chosen = [deps.catalog[mode]] if mode else list(deps.catalog.values())
     if deps.toolbox.has_workspace:
         yield f"workspace  {settings.workspace}"
     yield from (f"approvals  {settings.approvals}", *notices)
@@ -85,6 +85,9 @@ def main(mode: str | None = None, *, prompt: bool = False, start: bool = False) 
         yield from ("", "MCP servers", *list_servers(loader.loaded.servers, deps))
     if prompt:
         yield from ("", "the system prompt, in every mode", *_indent(deps.system_prompt))
+    if mode is None and not prompt:
+        yield from ("", *_draw_grid(deps, settings.approvals))
+        return
     for shown in chosen:
         yield ""
         yield from _describe_mode(deps, shown, settings.approvals)
@@ -92,13 +95,44 @@ def main(mode: str | None = None, *, prompt: bool = False, start: bool = False) 
             yield from _indent(deps.seat(shown.slug).words)
 
 
+def _draw_grid(deps: AgentDeps, approvals: Approvals) -> Iterator[str]:
+    """A row for each tool and a column for each mode."""
+    modes, specs = list(deps.catalog.values()), deps.toolbox.specs
+    width = max(len(tool.name) for tool in specs)
+    yield " ".join((" " * width, *(mode.slug for mode in modes)))
+    for tool in specs:
+        signs = (f"{_find_sign(mode, tool, approvals):<{len(mode.slug)}}" for mode in modes)
+        yield f"{tool.name:<{width}} {' '.join(signs)}".rstrip()
+    yield from (
+        "",
+        "+ runs, ? asks, - is refused, * some calls differ: MODE=slug says which, and why",
+        "",
+    )
+    yield from (_name_mode(deps, mode) for mode in modes)
+
+
+def _find_sign(mode: Mode, tool: ToolSpec, approvals: Approvals) -> str:
+    if list_free_commands(mode, tool):
+        return "-*"
+    kind = verdict(mode, tool, None, approvals).kind
+    if kind == "deny":
+        return "-"
+    grant = mode.grant(tool.group) if tool.group is not None else None
+    differs = (grant and grant.file_regex) or any(_list_rules(mode, tool.name))
+    return ("+" if kind == "allow" else "?") + ("*" if differs else "")
+
+
 def _indent(text: str) -> Iterator[str]:
     yield from (f"  | {line}" for line in text.splitlines())
 
 
-def _describe_mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterator[str]:
+def _name_mode(deps: AgentDeps, mode: Mode) -> str:
     default = ", the default" if mode.slug == deps.catalog.default else ""
-    yield f"{mode.slug}  {mode.name}  ({mode.level}: {mode.file}{default})"
+    return f"{mode.slug}  {mode.name}  ({mode.level}: {mode.file}{default})"
+
+
+def _describe_mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterator[str]:
+    yield _name_mode(deps, mode)
     parameters = f" with {dict(mode.model_parameters)}" if mode.model_parameters else ""
     yield f"  model {mode.model or deps.models.default}{parameters}"
     yield f"  at most, it {find_risk(mode, deps.toolbox.specs)[1]}"

@@ -63,12 +63,15 @@ class _Progress:
 
 
 def _report(proof: Proof) -> Iterator[str]:
-    yield (
-        f"{proof.configurations:,} configurations and {proof.transitions:,} transitions in "
-        f"{process_time():.1f} s; {proof.reduction}"
-    )
+    broken = sum(bool(result.problem) for result in proof.results)
+    count = len(proof.results)
+    yield f"{broken} of {count} properties are BROKEN" if broken else f"all {count} properties hold"
     for result in proof.results:
         yield f"{'BROKEN' if result.problem else 'proved'}  {result.name}"
         if result.problem:
             yield f"        {result.problem}"
         yield from (f"        {number}. {step}" for number, step in enumerate(result.steps, 1))
+    yield (
+        f"{proof.configurations:,} configurations and {proof.transitions:,} transitions in "
+        f"{process_time():.1f} s; {proof.reduction}"
+    )

@@ -180,11 +180,10 @@ async def test_the_first_request_has_no_word_on_files(
 def test_there_is_no_workspace(shop: Path, tmp_path: Path, snapshot: Snapshot) -> None:
     settings = environment(tmp_path, MODES_FOLDER=str(shop / "modes"), SANDBOX="auto")
     before = {*shop.iterdir()}
-    shown = {
-        name: run_in_clone(shop, "modeshift", name, **settings) for name in ("modes", "doctor")
-    }
+    commands = (("modes",), ("modes", "--prompt"), ("doctor",))
+    shown = {command: run_in_clone(shop, "modeshift", *command, **settings) for command in commands}
     assert OF_FILES.findall("".join(shown.values())) == []
-    snapshot("shop.txt", {"modes": shown["modes"]})
+    snapshot("shop.txt", {"modes": shown["modes",]})
     assert {*shop.iterdir()} - before <= {shop / "__pycache__"}
 
 
