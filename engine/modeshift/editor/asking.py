@@ -139,6 +139,8 @@ def _offer_modes(
     yeses = [("manual", "Yes, and approve each action"), ("auto", "Yes, and auto-accept")]
     (now, stay), (other, change) = reversed(yeses) if approvals == Approvals.AUTO else yeses
     yield Option(now, stay, "allow_once", {"type": "approve", "approvals": now})
+    no = "No" if is_subtask else "No, stay"
+    yield Option("reject", no, "reject_once", {"type": "reject"})
     others = [slug for slug in deps.catalog if slug not in (mode, action["args"].get("mode_slug"))]
     for slug in others[:MAX_TARGETS]:
         target = deps.catalog[slug]
@@ -147,8 +149,6 @@ def _offer_modes(
             edited = {"type": "edit", "edited_action": {"name": action["name"], "args": args}}
             name = f"Yes, but {'in' if is_subtask else 'to'} {target.name} mode"
             yield Option(f"to-{slug}", name, "allow_once", edited)
-    no = "No" if is_subtask else "No, stay"
-    yield Option("reject", no, "reject_once", {"type": "reject"})
     yield Option(other, change, "allow_always", {"type": "approve", "approvals": other})
 
 

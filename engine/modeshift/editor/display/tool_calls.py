@@ -1,7 +1,6 @@
 """``ToolCallView``: a tool call as an editor shows it."""
 
 import re
-import textwrap
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -32,7 +31,6 @@ from modeshift.tools.toolbox import BROKEN
 from modeshift.tools.workspace.text import read_replacements
 
 MAX_SHOWN = 100_000
-WIDTH = 80
 _MARKUP = re.compile(
     r"[\\`*<>\[\]|~&$]|(?<![^\W_])_|_(?![^\W_])|^[ \t]*(?:#|[-+=]{2,})", re.MULTILINE
 )
@@ -60,11 +58,8 @@ def as_text(text: str) -> schema.ContentToolCallContent:
 
 
 def as_prose(text: str) -> schema.ContentToolCallContent:
-    """Other people's prose, as wrapped Markdown in which nothing of theirs is a mark-up."""
-    lines = [
-        textwrap.fill(line, WIDTH, break_long_words=False, break_on_hyphens=False)
-        for line in _MARKUP.sub(r"\\\g<0>", make_readable(text)).splitlines()
-    ]
+    """Other people's prose, as Markdown in which nothing of theirs is a mark-up."""
+    lines = _MARKUP.sub(r"\\\g<0>", make_readable(text)).splitlines()
     return as_text("  \n".join(lines))  # two blanks keep the line break
 
 
@@ -84,7 +79,7 @@ MAX_DIFF = 1_000_000
 ShownContent = ContentToolCallContent | FileEditToolCallContent
 
 
-def show_edit(args: Mapping[str, Any], file: Path) -> Iterator[ShownContent]:
+def show_edit(args: Mapping[str, object], file: Path) -> Iterator[ShownContent]:
     """What a call with these arguments writes, without a look at what is in the file.
 
     For tools that are given a file's whole text, or pieces of it and replacements.
