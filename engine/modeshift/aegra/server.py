@@ -5,7 +5,6 @@ import logging
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import Any
 
 from aegra_api.core.auth_middleware import get_auth_instance
 from aegra_api.main import app
@@ -35,7 +34,7 @@ _lifespan = app.router.lifespan_context
 
 
 @asynccontextmanager
-async def _serve(app: Any) -> AsyncIterator[None]:
+async def _serve(app: object) -> AsyncIterator[None]:
     """Aegra's start, once there is a database: where it fails, the other processes end, too."""
     await _wait_for_database()
     async with _lifespan(app):

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from acp import RequestError, schema
@@ -59,14 +58,14 @@ class EditorAgent:
         self._sessions: dict[str, EditorSession] = {}
         """All that were ever open: a closed one may still be ending its turn."""
 
-    async def authenticate(self, **_: Any) -> schema.AuthenticateResponse:
+    async def authenticate(self, **_: object) -> schema.AuthenticateResponse:
         """Look for the key again, in ``.env`` too; an error where it is missing still."""
         settings = await asyncio.to_thread(load_settings)
         await asyncio.to_thread(load_model, settings.model)
         return schema.AuthenticateResponse()
 
     async def new_session(
-        self, cwd: str, mcp_servers: Servers = None, **_: Any
+        self, cwd: str, mcp_servers: Servers = None, **_: object
     ) -> schema.NewSessionResponse:
         """Begin a session in the folder ``cwd``."""
         record = Record(str(uuid4()), str(_resolve_folder(cwd)))
@@ -74,7 +73,7 @@ class EditorAgent:
         return schema.NewSessionResponse(session_id=session.id, **session.describe())
 
     async def load_session(
-        self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
+        self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: object
     ) -> schema.LoadSessionResponse:
         """Reopen a session and send its history."""
         session = await self._open(await self._find_record(cwd, session_id), cwd, mcp_servers)
@@ -82,14 +81,14 @@ class EditorAgent:
         return schema.LoadSessionResponse(**session.describe(is_replayed=True))
 
     async def resume_session(
-        self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
+        self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: object
     ) -> schema.ResumeSessionResponse:
         """Reopen a session whose history the client has."""
         session = await self._open(await self._find_record(cwd, session_id), cwd, mcp_servers)
         return schema.ResumeSessionResponse(**session.describe())
 
     async def list_sessions(
-        self, cwd: str | None = None, cursor: str | None = None, **_: Any
+        self, cwd: str | None = None, cursor: str | None = None, **_: object
     ) -> schema.ListSessionsResponse:
         """List the sessions, latest first, all on one page."""
         if cursor is not None:
@@ -104,7 +103,7 @@ class EditorAgent:
             ]
         )
 
-    async def close_session(self, session_id: str, **_: Any) -> schema.CloseSessionResponse:
+    async def close_session(self, session_id: str, **_: object) -> schema.CloseSessionResponse:
         """Cancel what the session does; it can be reopened."""
         await self._find(session_id).close()
         return schema.CloseSessionResponse()
@@ -120,7 +119,7 @@ class EditorAgent:
             await self._store.delete(session_id)
 
     async def fork_session(
-        self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
+        self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: object
     ) -> schema.ForkSessionResponse:
         """Copy a session as it is stored, for another conversation from here on."""
         record = await self._find_record(cwd, session_id)
@@ -130,14 +129,14 @@ class EditorAgent:
         return schema.ForkSessionResponse(session_id=session.id, **session.describe())
 
     async def set_session_mode(
-        self, mode_id: str, session_id: str, **_: Any
+        self, mode_id: str, session_id: str, **_: object
     ) -> schema.SetSessionModeResponse:
         """Take the user's choice of a mode."""
         await self.set_config_option("mode", session_id, mode_id)
         return schema.SetSessionModeResponse()
 
     async def set_config_option(
-        self, config_id: str, session_id: str, value: str | bool, **_: Any
+        self, config_id: str, session_id: str, value: str | bool, **_: object
     ) -> schema.SetSessionConfigOptionResponse:
         """Take the user's choice of a mode, a model or the approvals."""
         session = self._find(session_id)
@@ -145,13 +144,13 @@ class EditorAgent:
         return schema.SetSessionConfigOptionResponse(config_options=options.config_options())
 
     async def prompt(
-        self, prompt: Sequence[PromptBlock], session_id: str, **_: Any
+        self, prompt: Sequence[PromptBlock], session_id: str, **_: object
     ) -> schema.PromptResponse:
         """Run a turn to its end."""
         session = self._find(session_id)
         return schema.PromptResponse(stop_reason=await session.prompt(prompt))
 
-    async def cancel(self, session_id: str, **_: Any) -> None:
+    async def cancel(self, session_id: str, **_: object) -> None:
         """Cancel the turn that is going on, and those behind it."""
         if session_id in self._sessions:
             self._sessions[session_id].cancel()

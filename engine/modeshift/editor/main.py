@@ -56,7 +56,7 @@ class Entrance:
         self._client = client
 
     async def initialize(
-        self, client_capabilities: schema.ClientCapabilities | None = None, **_: Any
+        self, client_capabilities: schema.ClientCapabilities | None = None, **_: object
     ) -> schema.InitializeResponse:
         """Offer version 1 of the protocol, whatever the client asks for."""
         self._offered = client_capabilities or schema.ClientCapabilities()
@@ -88,7 +88,7 @@ class Entrance:
         await self._pass_on("delete_session", session_id=request.session_id)
         return {}
 
-    async def cancel(self, **fields: Any) -> None:
+    async def cancel(self, **fields: object) -> None:
         """Cancel the turn that is going on in a session, and those behind it."""
         if self._agent is not None:
             await self._agent.cancel(**fields)
@@ -99,7 +99,7 @@ class Entrance:
             raise AttributeError(name)
         return partial(self._pass_on, name)
 
-    async def _pass_on(self, name: str, **fields: Any) -> Any:
+    async def _pass_on(self, name: str, **fields: object) -> Any:
         with _refuse_user_errors():
             async with self._lock:
                 self._agent = self._agent or await self._open_agent(self._client, self._offered)

@@ -48,7 +48,7 @@ class SessionUsage:
         """Take it from the thread's state."""
         self._usage = values.get("usage", Usage())
 
-    def add(self, update: Mapping[str, Any]) -> None:
+    def add(self, update: Mapping[str, object]) -> None:
         """Take in what a node has written into the thread."""
         if isinstance(more := update.get("usage"), dict):
             self._usage = add_usage(self._usage, cast("Usage", more))
@@ -221,7 +221,7 @@ class SessionConfig:
                 await self._updates.end_open_calls(WITHDRAWN)
             await self.show()
 
-    async def change(self, **changes: Any) -> None:
+    async def change(self, **changes: object) -> None:
         """Change and store the record."""
         async with self._lock:
             await self._change(**changes)

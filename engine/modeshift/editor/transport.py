@@ -116,7 +116,7 @@ class PipeTransport:
             case {"id": id} if "method" not in message:
                 self._prompts.pop(id, None)
 
-    def _cancel_prompt(self, message: Any) -> Any:
+    def _cancel_prompt(self, message: object) -> Any:
         """The message; for a prompt that is cancelled by its request, the session's cancel."""
         match message:
             case {"method": "initialize", "params": {"clientCapabilities": {"session": dict(all)}}}:
@@ -141,14 +141,14 @@ class PipeTransport:
         except (TimeoutError, ConnectionError):
             self._writer.transport.abort()
 
-    async def _refuse(self, error: RequestError, message: Any) -> None:
+    async def _refuse(self, error: RequestError, message: object) -> None:
         log.warning("refused a message: %s", error)
         id = message.get("id") if isinstance(message, dict) else None
         id = id if isinstance(id, str | int) else None
         await self.send({"jsonrpc": "2.0", "id": id, "error": error.to_error_obj()})
 
 
-def prepare_message(message: Any) -> dict[str, Any] | None:
+def prepare_message(message: object) -> dict[str, Any] | None:
     """The message without what would mislead the SDK; None for one to ignore.
 
     The SDK spreads ``_meta`` over the checked parameters, by name. In a response it looks for a
@@ -201,7 +201,7 @@ def _find_unsupported(params: dict[str, Any]) -> str | None:
     return None
 
 
-def _dump(message: Any, *, allow_nan: bool = False) -> str:
+def _dump(message: object, *, allow_nan: bool = False) -> str:
     return json.dumps(
         message, ensure_ascii=False, separators=(",", ":"), default=str, allow_nan=allow_nan
     )

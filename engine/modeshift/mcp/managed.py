@@ -90,11 +90,13 @@ class McpServerProcess:
         self.offer: Offer | None = None
         """None until it has been started once; any thread may read it."""
 
-    async def call(self, tool: ToolDescription, args: Mapping[str, Any]) -> list[dict[str, Any]]:
+    async def call(self, tool: ToolDescription, args: Mapping[str, object]) -> list[dict[str, Any]]:
         """Call a tool; may be called in any event loop. Raises ``ToolFailedError``."""
         return await self._thread.run(self._call(tool, args))
 
-    async def _call(self, tool: ToolDescription, args: Mapping[str, Any]) -> list[dict[str, Any]]:
+    async def _call(
+        self, tool: ToolDescription, args: Mapping[str, object]
+    ) -> list[dict[str, Any]]:
         name = self.server.name
         if self._is_closed:
             raise ToolFailedError(

@@ -129,7 +129,7 @@ class McpSession:
             raise ToolFailedError(f"it has more than {MAX_TOOLS} tools")
         self.tools, self._changes_read = tuple(tools), changes
 
-    async def call(self, tool: str, args: Mapping[str, Any]) -> list[McpBlock]:
+    async def call(self, tool: str, args: Mapping[str, object]) -> list[McpBlock]:
         """The result of a call; raises ``ToolFailedError``, with what the server said as data."""
         name, seconds = self._server.name, self._server.timeout
         key = idempotency_key.get()
@@ -237,7 +237,7 @@ def _describe_error(error: BaseException, reason: str = "") -> str:
     return reason or to_one_line(f"{type(error).__name__}: {error}")
 
 
-async def _believe(*_: Any) -> None:
+async def _believe(*_: object) -> None:
     """Its schemas of results are its own affair: a pattern in one could take for ever."""
 
 

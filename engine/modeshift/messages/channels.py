@@ -23,7 +23,7 @@ class Last(LastValue[Any]):
     """
 
     @override
-    def update(self, values: Sequence[Any]) -> bool:
+    def update(self, values: Sequence[object]) -> bool:
         # Of each channel, at each step, mostly with nothing.
         return bool(values) and super().update(values[-1:])
 
@@ -39,7 +39,7 @@ class Messages(DeltaChannel[list[AnyMessage]]):
     """The history. Skips what is no message, which an older version may have saved."""
 
     @override
-    def update(self, values: Sequence[Any]) -> bool:
+    def update(self, values: Sequence[object]) -> bool:
         return super().update([_keep_messages(value) for value in values])
 
     @override
@@ -47,13 +47,13 @@ class Messages(DeltaChannel[list[AnyMessage]]):
         super().replay_writes([(task, key, _keep_messages(value)) for task, key, value in writes])
 
     @override
-    def from_checkpoint(self, checkpoint: Any) -> Self:
+    def from_checkpoint(self, checkpoint: object) -> Self:
         new = super().from_checkpoint(checkpoint)
         new.value = _keep_messages(new.value)
         return new
 
 
-def _keep_messages(write: Any) -> Any:
+def _keep_messages(write: object) -> Any:
     match write:
         case Overwrite(value=value) | {"__overwrite__": value}:
             return Overwrite(_keep_messages(value if isinstance(value, list) else []))
@@ -79,10 +79,10 @@ def build_growing_list() -> DeltaChannel[list[Any]]:
     return DeltaChannel(_extend)
 
 
-def _extend(records: Any, writes: Sequence[Any]) -> list[Any]:
+def _extend(records: object, writes: Sequence[object]) -> list[Any]:
     return [record for part in (records, *writes) if isinstance(part, list) for record in part]
 
 
-def append(records: Any, more: Any) -> list[Any]:
+def append(records: object, more: object) -> list[Any]:
     """A reducer: both lists in one. Skips what is no list, as ``Messages`` does."""
     return _extend(records, [more])

@@ -196,7 +196,7 @@ def _clean_block(block: Block) -> Block:
     }
 
 
-def accept_messages(value: Any) -> list[AnyMessage]:
+def accept_messages(value: object) -> list[AnyMessage]:
     """The user's and the assistant's messages; results of tools are dropped.
 
     A chat UI that lets the user type while an approval waits sends a made-up result along;
@@ -215,7 +215,7 @@ def accept_messages(value: Any) -> list[AnyMessage]:
     return accepted
 
 
-def check_history(messages: Any) -> None:
+def check_history(messages: object) -> None:
     """Raise ``InvalidInputError`` for messages that a host may not write into a history.
 
     Allowed are those that ``check_kept`` accepts, and ``RemoveMessage``.

@@ -250,14 +250,14 @@ class _Listener(BaseCallbackHandler):
         self._time_limit = time_limit
 
     @override
-    def on_llm_new_token(self, token: Any, *, chunk: Any = None, **kwargs: Any) -> None:
+    def on_llm_new_token(self, token: object, *, chunk: object = None, **kwargs: object) -> None:
         message = getattr(chunk, "message", None)
         if isinstance(message, AIMessageChunk):
             self.chunks.append(message)
         self._continue()
 
     @override
-    def on_stream_event(self, event: Any, **kwargs: Any) -> None:
+    def on_stream_event(self, event: object, **kwargs: object) -> None:
         """As ``on_llm_new_token``, for a client that listens to LangChain's protocol events."""
         self._continue()
 

@@ -37,7 +37,7 @@ class Models:
         default: str | BaseChatModel,
         context_window: int | None = None,
         cache_ttl: CacheTTL = "5m",
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, object] | None = None,
         mode_changes: str = "auto",
         *,
         asks_servers: bool = False,

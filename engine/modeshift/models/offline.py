@@ -185,7 +185,7 @@ class LocalModel(BaseChatModel):
         messages: list[BaseMessage],
         stop: list[str] | None = None,
         run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> ChatResult:
         answer = self.answer(messages, _list_names(kwargs))
         return ChatResult(generations=[ChatGeneration(message=answer)])
@@ -233,7 +233,7 @@ class OfflineModel(LocalModel):
         messages: list[BaseMessage],
         stop: list[str] | None = None,
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> AsyncIterator[ChatGenerationChunk]:
         for chunk in _split(self.answer(messages, _list_names(kwargs))):
             yield ChatGenerationChunk(message=chunk)

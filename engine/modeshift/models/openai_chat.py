@@ -31,7 +31,7 @@ else:
     _Base = object  # or its fields would stand in for those of the integration
 
 
-def build_extended(integration: type[BaseChatOpenAI], **arguments: Any) -> BaseChatOpenAI:
+def build_extended(integration: type[BaseChatOpenAI], **arguments: object) -> BaseChatOpenAI:
     """A model of ``integration``'s, LangChain's own or made from it, with what is missing there."""
     model = _extend(integration)(**arguments)
     tell_ends_apart(model.root_async_client)
@@ -110,7 +110,7 @@ class _Extended(_Base):
 
     @override
     def _get_request_payload(
-        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
+        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: object
     ) -> dict[str, Any]:
         payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
         messages = self._convert_input(input_).to_messages()

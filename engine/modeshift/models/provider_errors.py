@@ -4,7 +4,6 @@ import os
 import re
 from base64 import b64encode
 from collections.abc import Iterator
-from typing import Any
 from urllib.parse import quote
 
 from langchain_core.exceptions import (
@@ -334,7 +333,7 @@ def _said(error: Exception) -> str:
     return f"{words} ({status})" if status else words
 
 
-def _read_words(body: Any) -> Iterator[str]:
+def _read_words(body: object) -> Iterator[str]:
     """The words of an error's body, in the forms that services give it."""
     match body:
         case str():

@@ -208,7 +208,7 @@ _REFUSED = (
 def check_parameters(
     name: str,
     integration: type[BaseChatModel],
-    parameters: Mapping[str, Any],
+    parameters: Mapping[str, object],
     *,
     is_trusted: bool = True,
 ) -> dict[str, Any]:

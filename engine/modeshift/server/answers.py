@@ -169,7 +169,7 @@ def _drop_checkpoint(run: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _add_question_ids(resume: Any, names: dict[str, str]) -> Any:
+def _add_question_ids(resume: object, names: dict[str, str]) -> Any:
     """The answer, or each of the answers by interrupt, with the id of its question."""
     if not isinstance(resume, dict):
         return resume

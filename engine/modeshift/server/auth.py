@@ -100,7 +100,7 @@ async def own_deletions(ctx: Auth.types.AuthContext, value: Any) -> Any:
     return _add_owner(ctx, value)
 
 
-async def _refuse_others_thread(ctx: Auth.types.AuthContext, thread_id: Any) -> None:
+async def _refuse_others_thread(ctx: Auth.types.AuthContext, thread_id: object) -> None:
     if not TOKENS or thread_id is None or not is_opened():
         return
     owners = await owners_of(database, str(thread_id))

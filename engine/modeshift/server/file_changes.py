@@ -15,7 +15,7 @@ ChangedFile = tuple[Mapping[str, Any], Mapping[str, Any]]
 """The arguments of a call that changed a file, and its result's artifact."""
 
 
-def list_changes(deps: AgentDeps, values: Mapping[str, Any]) -> list[FileChange]:
+def list_changes(deps: AgentDeps, values: Mapping[str, object]) -> list[FileChange]:
     """The changes, by the thread's state as the server gives it, all plain data. Blocks."""
     changes: dict[str, list[ChangedFile]] = {path: [] for path in _list_written(values)}
     for path, done in _list_done(deps, values):
@@ -55,7 +55,7 @@ def _walk(
                     yield path, (args, artifact)
 
 
-def _find_path(deps: AgentDeps, name: str, args: Mapping[str, Any]) -> str | None:
+def _find_path(deps: AgentDeps, name: str, args: Mapping[str, object]) -> str | None:
     try:
         tool = deps.toolbox[name]
         if not tool.spec.effect.changes_files or not tool.spec.paths:

@@ -50,7 +50,7 @@ def shorten_log(*, has_content: bool = True) -> None:
         logging.getLogger(name).addFilter(_drop_traceback)
 
 
-def _drop_content(_: Any, __: str, event: dict[str, Any]) -> dict[str, Any]:
+def _drop_content(_: object, __: str, event: dict[str, Any]) -> dict[str, Any]:
     """The known fields; of an error its kind alone, as its text may be a file's or a model's."""
     known = {key: event[key] for key in (*_KEPT, *_KEPT_OF_REQUESTS) if event.get(key) is not None}
     first = str(event.get("event", "")).partition("\n")[0]

@@ -56,7 +56,7 @@ async def render_markdown(request: Request) -> Response:
     return JSONResponse({"trees": await asyncio.to_thread(render_trees, texts)})
 
 
-def _are_texts(value: Any) -> bool:
+def _are_texts(value: object) -> bool:
     return (
         isinstance(value, list)
         and len(value) <= MAX_TEXTS

@@ -236,7 +236,9 @@ def _get_thread(request: Request) -> str:
     return f"/threads/{request.path_params['id']}"
 
 
-async def call_server(request: Request, method: str, path: str, body: Any = None) -> httpx.Response:
+async def call_server(
+    request: Request, method: str, path: str, body: object = None
+) -> httpx.Response:
     """Ask the server itself, as whoever asks us: so it is the server that says what they may."""
     names = ("authorization", "x-api-key", "origin")
     headers = {name: value for name in names if (value := request.headers.get(name))}

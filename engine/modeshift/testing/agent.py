@@ -72,7 +72,7 @@ class Conversation:
     def config(self, config: RunnableConfig) -> None:
         self.thread = replace(self.thread, config=config)
 
-    async def send(self, input: Any) -> None:
+    async def send(self, input: object) -> None:
         """Run with an input or a ``Command`` until it ends or waits; the history must be valid."""
         async for event in self.thread.run(input):
             if isinstance(event, Wrote):
@@ -85,7 +85,7 @@ class Conversation:
         """Run and stop after a node, like a process that ends between two steps."""
         await self.agent.ainvoke(input, self.config, interrupt_after=[node])
 
-    async def say(self, text: str, **host: Any) -> None:
+    async def say(self, text: str, **host: object) -> None:
         """A user's message; ``host`` is the rest of the input, such as ``mode``."""
         await self.send({"messages": [{"role": "user", "content": text}], **host})
 
@@ -221,7 +221,7 @@ async def judge_call(
     agent: Agent,
     mode: str,
     name: str,
-    args: Mapping[str, Any],
+    args: Mapping[str, object],
     approvals: str = "manual",
     limit: str | None = None,
 ) -> Verdict:

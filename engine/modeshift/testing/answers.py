@@ -70,7 +70,7 @@ def _find_type(body: bytes) -> bytes:
     return b"application/json"
 
 
-async def next_request(talk: Conversation, text: str, **host: Any) -> Sent:
+async def next_request(talk: Conversation, text: str, **host: object) -> Sent:
     """What the model is sent if the user says ``text``; ``host`` is the rest of the input.
 
     It gets no answer: the thread has the message, and stands as where a provider is down. The model

@@ -79,7 +79,7 @@ class Trial(Conversation):
         self.agent = self._make(self.model)
 
     @override
-    async def send(self, input: Any) -> None:
+    async def send(self, input: object) -> None:
         async with asyncio.timeout(SECONDS):
             await super().send(input)
 

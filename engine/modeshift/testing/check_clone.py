@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import httpx
 
@@ -171,6 +170,6 @@ async def _talk(http: httpx.AsyncClient) -> None:
         return
 
 
-async def _run(http: httpx.AsyncClient, thread: str, **body: Any) -> None:
+async def _run(http: httpx.AsyncClient, thread: str, **body: object) -> None:
     done = await http.post(f"/threads/{thread}/runs/wait", json={"assistant_id": "agent", **body})
     expect(done.status_code == 200, f"the server says {done.status_code}: {done.text}")

@@ -19,15 +19,15 @@ def block_network(patch: Callable[[object, str, Any], None]) -> None:
         if self.family in (socket.AF_INET, socket.AF_INET6):
             assert is_loopback(address[0]), f"a test wants to reach {address}"
 
-    def checked_connect(self: socket.socket, address: Any) -> None:
+    def checked_connect(self: socket.socket, address: object) -> None:
         checked(self, address)
         connect(self, address)
 
-    def checked_connect_ex(self: socket.socket, address: Any) -> Any:
+    def checked_connect_ex(self: socket.socket, address: object) -> Any:
         checked(self, address)
         return connect_ex(self, address)
 
-    def checked_sendto(self: socket.socket, data: Any, *rest: Any) -> Any:
+    def checked_sendto(self: socket.socket, data: object, *rest: object) -> Any:
         checked(self, rest[-1])
         return sendto(self, data, *rest)
 

@@ -157,7 +157,7 @@ class Tape:
         self._patch.setenv("ANTHROPIC_API_KEY", KEY)
         self.service = service = ScriptedService(steps)
 
-        async def answer(_: Any, request: httpcore2.Request) -> httpcore2.Response:
+        async def answer(_: object, request: httpcore2.Request) -> httpcore2.Response:
             stream: Any = request.stream
             parts = [part async for part in stream]
             status, kind, body = service.answer(b"".join(parts))

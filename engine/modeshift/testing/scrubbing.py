@@ -32,7 +32,7 @@ def scrub_body(body: bytes | str | None, *options: Any, is_masked: bool = True) 
 
 
 def scrub(
-    value: Any,
+    value: object,
     replaced: WrittenInstead = (),
     secrets: tuple[str, ...] = (),
     *,

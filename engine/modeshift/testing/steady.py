@@ -64,7 +64,7 @@ class Steady:
             return None
         return json.dumps(self._replace(value), ensure_ascii=False).encode()
 
-    def _replace(self, value: Any, name: str = "") -> Any:
+    def _replace(self, value: object, name: str = "") -> Any:
         match name, value:
             case _, dict():
                 kept = [(key, part) for key, part in value.items() if key != "timings"]

@@ -1,7 +1,5 @@
 """``make_ids_after`` and ``read_history_at_once`` for ``langgraph``; seen with 1.2.22."""
 
-from typing import Any
-
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.base import id as ids
 from langgraph.graph.message import _messages_delta_reducer
@@ -24,7 +22,7 @@ def make_ids_after(saved: CheckpointTuple | None) -> CheckpointTuple | None:
     return saved
 
 
-def read_history_at_once(checkpointer: Any) -> None:
+def read_history_at_once(checkpointer: object) -> None:
     """Have the dev server's wrapper of our checkpointer read a channel's history by our method.
 
     The wrapper (``langgraph_api._checkpointer._adapter``) hands on every method but this one, and

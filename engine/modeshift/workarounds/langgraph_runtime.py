@@ -62,7 +62,7 @@ def start_runs_at_once(is_stopping: Callable[[], bool]) -> None:
         return
     put, look, get, bell = ops.Runs.put, ops.Runs.next, ops.Runs.get, _Bell()
 
-    async def put_and_ring(*args: Any, **kwargs: Any) -> Any:
+    async def put_and_ring(*args: object, **kwargs: object) -> Any:
         run = await put(*args, **kwargs)
         bell.ring()
         return run
