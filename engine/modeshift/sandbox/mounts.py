@@ -266,7 +266,7 @@ def _hide(paths: Iterable[Path], mounts: Mounts, folder: Sequence[str] = ("--tmp
     """Mounts over what the paths lead to; never over, or around, the mounts that there are."""
     taken = {path for mount in mounts for path in (mount, *mount.parents)}
     hidden: Mounts = {}
-    for candidate in paths:
+    for candidate in filter(os.path.lexists, paths):
         try:
             path = candidate.resolve(strict=True)
             is_folder = path.is_dir()

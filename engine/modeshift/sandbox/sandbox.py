@@ -12,6 +12,7 @@ from typing import NamedTuple
 from modeshift.modes.errors import ToolFailedError
 from modeshift.sandbox import git, seccomp
 from modeshift.sandbox.bubblewrap import Bubblewrap, find_bubblewrap, try_program
+from modeshift.sandbox.looks import find_look
 from modeshift.sandbox.mounts import ROOT, Protection, choose_protection
 from modeshift.sandbox.scan import Scan, find_few_linked_outside, find_linked_outside, scan
 from modeshift.tools.processes.background import Calling
@@ -141,12 +142,8 @@ class BubblewrapSandbox:
         return replace(ended, text=text)
 
     def _scan(self, workspace: Workspace) -> Scan:
-        ignores = workspace.ignores if workspace.ignored else None
-        findings = scan(
-            workspace.root, finds_secrets=not self.options.shows_secrets, ignores=ignores
-        )
-        findings.patterns = workspace.ignored.patterns
-        return findings
+        look = find_look(workspace.root, finds_secrets=not self.options.shows_secrets)
+        return look.take(workspace)
 
     def _name_made(self, workspace: Workspace, before: Scan) -> list[str]:
         """What the command made that steers people and tools."""

@@ -3,16 +3,18 @@
 import os
 import stat
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.rules.files import DEPENDENCIES, is_protected, is_secret
+from modeshift.sandbox.stamps import Stamp, take_lasting_stamp
 
-MAX_SCANNED = 500_000
+MAX_SCANNED = 1_000_000
 MAX_DEPTH = 50  # each folder above what is protected takes a mount
 MAX_PATH, MAX_SCANNED_PATH = 2000, 3000  # bytes; the kernel takes 4095
 SHOWN = DEPENDENCIES | {".git"}
@@ -53,35 +55,40 @@ class Scan:
         return self.steering | self.repositories | self.links
 
 
-def scan(root: Path, *, finds_secrets: bool = True, ignores: Ignores | None = None) -> Scan:
-    """Look at all names; raises ``ToolFailedError`` where there are too many. Blocks.
+class Listed(NamedTuple):
+    """What was found in one folder, without what is in the folders below it."""
 
-    ``ignores`` tells whether an ignore file names a path, which ends in a slash for a folder.
-    """
+    found: Sequence[tuple[str, str]] = ()
+    """Names of fields of ``Scan``, and what belongs there."""
+    below: Sequence[tuple[str, str, bool]] = ()
+    """Folders to look into: with a slash; which of them is too deep; whether they steer."""
+    size: int = 0
+    stamp: Stamp | None = None
+    """As long as the folder has it, it holds the same; None where nobody can tell."""
+
+
+ListFolder = Callable[[str, str, bool], Listed]
+
+
+def scan(root: Path) -> Scan:
+    """Look at all names; raises ``ToolFailedError`` where there are too many. Blocks."""
+    return look_into_repositories(collect(root, Lister(root).look_into))
+
+
+def collect(root: Path, list_folder: ListFolder) -> Scan:
+    """What is in all folders, but for what is in repositories. Raises ``ToolFailedError``."""
     findings = Scan(root)
     waiting = [("", "", False)]
     scanned = 0
     while waiting:
         folder, deep, steers = waiting.pop()
-        if len(os.fsencode(f"{root}/{folder}")) > MAX_SCANNED_PATH:
-            findings.steering.add(deep)  # nobody knows what is in it
-            findings.secrets |= {deep} if finds_secrets or ignores else set()
-            continue
-        entries = _list(root, folder)
-        for entry in entries:
-            hides = _is_hidden(folder, entry, ignores, finds_secrets=finds_secrets)
-            if hides:
-                findings.secrets.add(deep or f"{folder}{entry.name}")
-            is_plain = not steers and _note(findings, folder, entry, deep)
-            # What steers is protected as a whole, but only what is named in it is hidden.
-            if not hides and (is_plain or (ignores and _may_hold_ignored(entry))):
-                below = f"{folder}{entry.name}/"
-                waiting.append((below, deep or _find_too_deep(below), not is_plain))
-        if not folder:
-            findings.top = {entry.name for entry in entries if not entry.is_symlink()}
+        listed = list_folder(folder, deep, steers)
+        for kind, path in listed.found:
+            getattr(findings, kind).add(path)
+        waiting += listed.below
         name = deep or folder[:-1]
-        findings.sizes[name] = findings.sizes.get(name, 0) + len(entries)
-        scanned += len(entries)
+        findings.sizes[name] = findings.sizes.get(name, 0) + listed.size
+        scanned += listed.size
         if scanned > MAX_SCANNED:
             raise ToolFailedError(
                 "the workspace has too many files for the sandbox to protect those that "
@@ -90,58 +97,99 @@ def scan(root: Path, *, finds_secrets: bool = True, ignores: Ignores | None = No
     return findings
 
 
+def look_into_repositories(findings: Scan) -> Scan:
+    """With the files there that lead elsewhere. Blocks."""
+    names = ("commondir", "config", "config.worktree")
+    files = (f"{repository}/{name}" for repository in findings.repositories for name in names)
+    leading = {file for file in files if os.path.lexists(f"{findings.root}/{file}")}
+    return replace(findings, links=findings.links | leading)
+
+
+@dataclass(frozen=True)
+class Lister:
+    """Looks into the folders of a workspace, one by one."""
+
+    root: Path
+    finds_secrets: bool = True
+    ignores: Ignores | None = None
+    """Tells whether an ignore file names a path, which ends in a slash for a folder."""
+
+    def look_into(self, folder: str, deep: str, steers: bool) -> Listed:
+        """Look at the names in a folder; raises ``ToolFailedError``. Blocks."""
+        if len(os.fsencode(f"{self.root}/{folder}")) > MAX_SCANNED_PATH:
+            is_hidden = self.finds_secrets or self.ignores  # nobody knows what is in it
+            return Listed([("steering", deep), *([("secrets", deep)] if is_hidden else [])])
+        found: list[tuple[str, str]] = []
+        below: list[tuple[str, str, bool]] = []
+        with ExitStack() as stack:
+            descriptor, stamp, entries = self._open(folder, stack)
+            for entry in entries:
+                path = f"{folder}{entry.name}"
+                hides = self._hides(path, entry)
+                if hides:
+                    found.append(("secrets", deep or path))
+                kind = "" if steers else _judge(folder, entry, deep)
+                if kind == "links":
+                    found.append((kind, f"{path} -> {os.readlink(entry.name, dir_fd=descriptor)}"))
+                elif kind:
+                    found.append((kind, deep or path))
+                if not folder and not entry.is_symlink():
+                    found.append(("top", path))
+                # What steers is protected as a whole, but only what is named in it is hidden.
+                is_plain = not steers and not kind and entry.name not in DEPENDENCIES
+                if (
+                    not hides
+                    and entry.is_dir(follow_symlinks=False)
+                    and (is_plain or (self.ignores and entry.name not in SHOWN))
+                ):
+                    path += "/"
+                    below.append((path, deep or _find_too_deep(path), not is_plain))
+        return Listed(found, below, len(entries), stamp)
+
+    def _hides(self, path: str, entry: os.DirEntry[str]) -> bool:
+        if self.finds_secrets and is_secret(entry.name):
+            return True
+        if self.ignores is None or entry.name in SHOWN or entry.is_symlink():
+            return False
+        return self.ignores(f"{path}/" if entry.is_dir() else path)
+
+    def _open(
+        self, folder: str, stack: ExitStack
+    ) -> tuple[int, Stamp | None, list[os.DirEntry[str]]]:
+        """Its descriptor, its stamp, and what it holds; nothing where it has gone meanwhile."""
+        path = f"{self.root}/{folder}"
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            stack.callback(os.close, descriptor)
+            # Of the very folder that is listed, as another may soon be in its place; and before.
+            stamp = take_lasting_stamp(descriptor)
+            with os.scandir(descriptor) as entries:
+                return descriptor, stamp, list(entries)
+        except (FileNotFoundError, NotADirectoryError):
+            return -1, None, []
+        except OSError as error:
+            # What is not ours, and not to be entered, no command can enter either.
+            if isinstance(error, PermissionError) and _is_closed(path):
+                return -1, None, []
+            raise ToolFailedError(
+                f"the folder {folder!r} cannot be looked into ({error.strerror}), so the sandbox "
+                "cannot protect what is in it; make it readable, or move it away"
+            ) from error
+
+
 def _find_too_deep(folder: str) -> str:
     """The folder without its last slash if it is too deep, else nothing."""
     is_deep = folder.count("/") >= MAX_DEPTH or len(os.fsencode(folder)) > MAX_PATH
     return folder[:-1] if is_deep else ""
 
 
-def _is_hidden(
-    folder: str, entry: os.DirEntry[str], ignores: Ignores | None, *, finds_secrets: bool
-) -> bool:
-    if finds_secrets and is_secret(entry.name):
-        return True
-    if ignores is None or entry.name in SHOWN or entry.is_symlink():
-        return False
-    return ignores(f"{folder}{entry.name}{'/' if entry.is_dir() else ''}")
-
-
-def _may_hold_ignored(entry: os.DirEntry[str]) -> bool:
-    return entry.is_dir(follow_symlinks=False) and entry.name not in SHOWN
-
-
-def _note(findings: Scan, folder: str, entry: os.DirEntry[str], deep: str) -> bool:
-    """Add the entry to the sets it belongs to; return whether it is a folder to look into."""
-    name, path = entry.name, deep or f"{folder}{entry.name}"
-    is_folder = entry.is_dir(follow_symlinks=False)
-    if name == ".git" and is_folder and not deep:
-        findings.repositories.add(path)
-        leading = (f"{path}/{name}" for name in ("commondir", "config", "config.worktree"))
-        findings.links |= {file for file in leading if os.path.lexists(findings.root / file)}
-    elif is_protected(folder, name):
-        if entry.is_symlink() and not deep:
-            findings.links.add(f"{path} -> {Path(entry.path).readlink()}")
-        else:
-            findings.steering.add(path)
-    else:
-        return is_folder and name not in DEPENDENCIES
-    return False
-
-
-def _list(root: Path, folder: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(f"{root}/{folder}") as entries:
-            return list(entries)
-    except (FileNotFoundError, NotADirectoryError):  # it has gone meanwhile
-        return []
-    except OSError as error:
-        # What is not ours, and not to be entered, no command can enter either.
-        if isinstance(error, PermissionError) and _is_closed(f"{root}/{folder}"):
-            return []
-        raise ToolFailedError(
-            f"the folder {folder!r} cannot be looked into ({error.strerror}), so the sandbox "
-            "cannot protect what is in it; make it readable, or move it away"
-        ) from error
+def _judge(folder: str, entry: os.DirEntry[str], deep: str) -> str:
+    """The field of ``Scan`` that the entry belongs to; empty for none."""
+    if entry.name == ".git" and not deep and entry.is_dir(follow_symlinks=False):
+        return "repositories"
+    if not is_protected(folder, entry.name):
+        return ""
+    return "links" if entry.is_symlink() and not deep else "steering"
 
 
 def _is_closed(folder: str) -> bool:

@@ -59,9 +59,14 @@ class IgnoreFiles:
         return bool(self._found)
 
     @property
+    def rules(self) -> tuple[IgnoreRules | str, ...]:
+        """What the files say, or why they cannot be read: other objects once one has changed."""
+        return tuple(rules for _, rules in self._found.values())
+
+    @property
     def patterns(self) -> tuple[str, ...]:
         """As those of ``IgnoreRules``."""
-        all_rules = (rules for _, rules in self._found.values() if isinstance(rules, IgnoreRules))
+        all_rules = (rules for rules in self.rules if isinstance(rules, IgnoreRules))
         return tuple(pattern for rules in all_rules for pattern in rules.patterns)
 
     @property
