@@ -12,8 +12,9 @@ from typing import NamedTuple
 from modeshift.modes.errors import ToolFailedError
 from modeshift.sandbox import git, seccomp
 from modeshift.sandbox.bubblewrap import Bubblewrap, find_bubblewrap, try_program
-from modeshift.sandbox.looks import find_look
+from modeshift.sandbox.looks import Look, find_look
 from modeshift.sandbox.mounts import ROOT, Protection, choose_protection
+from modeshift.sandbox.news import SHARE
 from modeshift.sandbox.scan import Scan, find_few_linked_outside, find_linked_outside, scan
 from modeshift.tools.processes.background import Calling
 from modeshift.tools.processes.process import Ended, Limits, Program, run_program
@@ -94,6 +95,7 @@ class BubblewrapSandbox:
         yield SandboxCheck("yes", "  they have none of the agent's environment, no keys")
         try:
             findings = scan(workspace)
+            yield _check_news(workspace)
             for text, line in TRIED:
                 if self.options.has_network and line == NETWORK:
                     yield SandboxCheck("no", "  the network is within reach: COMMAND_NETWORK=true")
@@ -216,6 +218,23 @@ def _holds(bubblewrap: Bubblewrap, options: SandboxOptions, findings: Scan, line
             Calling(),
         )
         return not try_program(program)
+
+
+def _check_news(workspace: Path) -> SandboxCheck:
+    look = Look(workspace, finds_secrets=True)
+    look.take(Workspace(workspace))
+    unwatched, count = look.count_unwatched()
+    if not unwatched:
+        text = "  what is new in the workspace is protected, too: the kernel tells of it"
+        return SandboxCheck("yes", text)
+    return SandboxCheck(
+        "partly",
+        f"  each command waits until {unwatched} of {count} folders have been looked into again",
+        (
+            "the kernel tells of no change on a network file system and some others; or raise",
+            f"  fs.inotify.max_user_watches, of which one in {SHARE} is used",
+        ),
+    )
 
 
 def _check_hard_links(findings: Scan) -> SandboxCheck:

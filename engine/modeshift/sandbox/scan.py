@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.rules.files import DEPENDENCIES, is_protected, is_secret
-from modeshift.sandbox.stamps import Stamp, take_lasting_stamp
 
 MAX_SCANNED = 1_000_000
 MAX_DEPTH = 50  # each folder above what is protected takes a mount
@@ -63,8 +62,10 @@ class Listed(NamedTuple):
     below: Sequence[tuple[str, str, bool]] = ()
     """Folders to look into: with a slash; which of them is too deep; whether they steer."""
     size: int = 0
-    stamp: Stamp | None = None
-    """As long as the folder has it, it holds the same; None where nobody can tell."""
+    inode: tuple[int, int] = (0, 0)
+    """With its device."""
+    watch: int | None = None
+    """As of ``News.watch``: the folder holds the same as long as there are no news of it."""
 
 
 ListFolder = Callable[[str, str, bool], Listed]
@@ -113,6 +114,8 @@ class Lister:
     finds_secrets: bool = True
     ignores: Ignores | None = None
     """Tells whether an ignore file names a path, which ends in a slash for a folder."""
+    watch: Callable[[int], int | None] = lambda _: None
+    """As ``News.watch``."""
 
     def look_into(self, folder: str, deep: str, steers: bool) -> Listed:
         """Look at the names in a folder; raises ``ToolFailedError``. Blocks."""
@@ -122,7 +125,7 @@ class Lister:
         found: list[tuple[str, str]] = []
         below: list[tuple[str, str, bool]] = []
         with ExitStack() as stack:
-            descriptor, stamp, entries = self._open(folder, stack)
+            descriptor, entries, listed = self._open(folder, stack)
             for entry in entries:
                 path = f"{folder}{entry.name}"
                 hides = self._hides(path, entry)
@@ -144,7 +147,7 @@ class Lister:
                 ):
                     path += "/"
                     below.append((path, deep or _find_too_deep(path), not is_plain))
-        return Listed(found, below, len(entries), stamp)
+        return listed._replace(found=found, below=below)
 
     def _hides(self, path: str, entry: os.DirEntry[str]) -> bool:
         if self.finds_secrets and is_secret(entry.name):
@@ -153,24 +156,25 @@ class Lister:
             return False
         return self.ignores(f"{path}/" if entry.is_dir() else path)
 
-    def _open(
-        self, folder: str, stack: ExitStack
-    ) -> tuple[int, Stamp | None, list[os.DirEntry[str]]]:
-        """Its descriptor, its stamp, and what it holds; nothing where it has gone meanwhile."""
+    def _open(self, folder: str, stack: ExitStack) -> tuple[int, list[os.DirEntry[str]], Listed]:
+        """Its descriptor, and what it holds; nothing where it has gone meanwhile."""
         path = f"{self.root}/{folder}"
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             stack.callback(os.close, descriptor)
-            # Of the very folder that is listed, as another may soon be in its place; and before.
-            stamp = take_lasting_stamp(descriptor)
-            with os.scandir(descriptor) as entries:
-                return descriptor, stamp, list(entries)
+            # Before it is listed, and of this very folder: soon another may be in its place.
+            watch = self.watch(descriptor)
+            details = os.fstat(descriptor)
+            with os.scandir(descriptor) as names:
+                entries = list(names)
+            inode = (details.st_dev, details.st_ino)
+            return descriptor, entries, Listed((), (), len(entries), inode, watch)
         except (FileNotFoundError, NotADirectoryError):
-            return -1, None, []
+            return -1, [], Listed()
         except OSError as error:
             # What is not ours, and not to be entered, no command can enter either.
             if isinstance(error, PermissionError) and _is_closed(path):
-                return -1, None, []
+                return -1, [], Listed()
             raise ToolFailedError(
                 f"the folder {folder!r} cannot be looked into ({error.strerror}), so the sandbox "
                 "cannot protect what is in it; make it readable, or move it away"
