@@ -1,0 +1,236 @@
+"""What has changed in the workspace is protected before the next command, and nothing is missed."""
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from modeshift.modes.errors import ToolFailedError
+from modeshift.sandbox import news
+from modeshift.sandbox.looks import Look
+from modeshift.sandbox.scan import Scan, scan
+from modeshift.tools.processes.sandboxes import SandboxCheck
+from modeshift.tools.workspace.workspace import Workspace
+from tests.tools.racing import repeating
+from tests.tools.sandbox.commands import needs_sandbox, runner, sandbox, write
+
+CHANGES = {
+    "a new file": ("touch src/.env", "src/.env"),
+    "one deep in new folders": ("mkdir -p src/a/b/c; touch src/a/b/c/.env", "src/a/b/c/.env"),
+    "a file renamed": ("mv src/plain src/x.pem", "src/x.pem"),
+    "a file from outside": ("mv ../outside/.env src", "src/.env"),
+    "a folder from outside": ("mv ../outside src/in", "src/in/deep/AGENTS.md"),
+    "a folder in the place of another": ("rm -r src; mv ../outside src", "src/deep/AGENTS.md"),
+    "the same above another": ("mv app old; mkdir app; mv ../outside app/sub", "app/sub/.env"),
+    "two that change places": ("mv src t; mv app/sub src; mv t app/sub", "src/AGENTS.md"),
+    "one moved away and back": ("mv app/sub s; touch s/.env; mv s app/sub", "app/sub/.env"),
+    "a hard link": ("ln src/plain src/a.key", "src/a.key"),
+    "a link": ("ln -s plain src/CLAUDE.md", "src/CLAUDE.md -> plain"),
+    "a link turned": ("ln -sfn sub/x app/AGENTS.md", "app/AGENTS.md -> sub/x"),
+    "a repository": ("mkdir -p src/.git", "src/.git"),
+    "what leads out of one": ("touch app/.git/commondir", "app/.git/commondir"),
+    "the workspace itself": ("mv $PWD ../w; cp -r ../outside $PWD", "deep/AGENTS.md"),
+    "its time set back": ("touch -r src t; touch src/.env; touch -r t src", "src/.env"),
+}
+"""Each with what is found then."""
+
+
+@pytest.fixture
+def look(workspace: Path, tmp_path: Path) -> Look:
+    write(workspace, "src/plain", "app/sub/AGENTS.md", "app/.git/HEAD", "app/sub/x/y")
+    (workspace / "app/AGENTS.md").symlink_to("sub/AGENTS.md")
+    write(tmp_path / "outside", ".env", "deep/AGENTS.md")
+    look = Look(workspace, finds_secrets=True)
+    take(look, workspace)
+    return look
+
+
+def take(look: Look, workspace: Path) -> set[str]:
+    """What is found, which is no less than by a look that is the first."""
+    found = look.take(Workspace(workspace))
+    assert found == scan(workspace)
+    assert found == look.take(Workspace(workspace))
+    return found.secrets | found.deciding
+
+
+def shell(workspace: Path, line: str) -> None:
+    subprocess.run(["/bin/sh", "-ec", line], cwd=workspace, check=True)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_has_changed_is_found(look: Look, workspace: Path, change: str) -> None:
+    line, found = CHANGES[change]
+    assert found not in take(look, workspace)
+    shell(workspace, line)
+    assert found in take(look, workspace)
+    # In what is new, too, the next change is seen.
+    for folder in [workspace, *(path for path in workspace.rglob("*") if path.is_dir())]:
+        (folder / "later.env").touch()
+        take(look, workspace)
+    shell(workspace, "find . -name .env -delete")
+    assert f"{Path(found).parent}/.env" not in take(look, workspace)
+
+
+@needs_sandbox
+async def test_it_is_protected_before_the_next_command(workspace: Path, tmp_path: Path) -> None:
+    write(workspace, "app/shut", ".rooignore", text="#")
+    write(tmp_path / "outside", "a.pem", text="s3cret")
+    run = runner(workspace)
+    for line, file in (
+        ("mkdir app/new; echo s3cret > app/new/.env", "app/new/.env"),
+        ("mv ../outside app/in", "app/in/a.pem"),
+        ("echo shut > .rooignore", "app/shut"),
+    ):
+        await run("true")
+        shell(workspace, line)
+        assert "ermission denied" in await run(f"cat {file}"), file
+
+
+def overflow(look: Look, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(int(Path("/proc/sys/fs/inotify/max_queued_events").read_text()) // 2 + 1):
+        (workspace / "src/plain").rename(workspace / "src/other")
+        (workspace / "src/other").rename(workspace / "src/plain")
+
+
+def leave_no_watch(look: Look, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = workspace.parent / "limit"
+    limit.write_text("8")
+    monkeypatch.setattr(news, "LIMIT", limit)
+    monkeypatch.setattr(news, "_all", type(news._all)())
+    overflow(look, workspace, monkeypatch)
+    take(look, workspace)
+    unwatched, folders = look.count_unwatched()
+    assert folders - unwatched == 8 // news.SHARE
+
+
+def let_a_child_read_them(look: Look, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(workspace, "app/before.env")
+    if not (child := os.fork()):
+        look.take(Workspace(workspace))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def fail(look: Look, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch, pytest.raises(ToolFailedError, match="none left"):
+        patch.setattr(os, "scandir", _raise)
+        write(workspace, "app/before.env")
+        look.take(Workspace(workspace))
+
+
+def _raise(_: int) -> None:
+    raise OSError(24, "none left")
+
+
+Lose = Callable[[Look, Path, pytest.MonkeyPatch], None]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("lose", [overflow, leave_no_watch, let_a_child_read_them, fail])
+def test_where_news_are_lost_all_is_looked_at(
+    look: Look, workspace: Path, monkeypatch: pytest.MonkeyPatch, lose: Lose
+) -> None:
+    lose(look, workspace, monkeypatch)
+    write(workspace, "src/.env", "app/sub/x/.env")
+    assert {"src/.env", "app/sub/x/.env"} <= take(look, workspace)
+
+
+MOUNTED = """
+import sys
+from pathlib import Path
+from tests.tools.sandbox.test_looks import Look, shell, take
+root = Path(sys.argv[1])
+look = Look(root, finds_secrets=True)
+take(look, root)
+assert not look.count_unwatched()[0]
+for line, found in (
+    ("mount -t tmpfs none app/sub; touch app/sub/.env", "app/sub/.env"),
+    ("touch app/sub/b.pem", "app/sub/b.pem"),
+    ("umount app/sub", "app/sub/AGENTS.md"),
+    ("touch app/sub/.env; mount --bind app/sub src", "src/.env"),
+    ("touch app/sub/c.pem", "src/c.pem"),
+    ("mount -t ramfs none app/sub/x; touch app/sub/x/.env", "app/sub/x/.env"),
+    ("touch app/sub/x/d.pem", "app/sub/x/d.pem"),
+):
+    assert found not in take(look, root), line
+    shell(root, line)
+    assert found in take(look, root), line
+assert look.count_unwatched()[0] == 1
+"""
+
+
+def test_what_is_mounted_in_the_workspace(look: Look, workspace: Path) -> None:
+    command = ["unshare", "--user", "--map-root-user", "--mount"]
+    if subprocess.run([*command, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no user namespaces here")
+    script = [sys.executable, "-c", MOUNTED, str(workspace)]
+    subprocess.run(
+        [*command, *script], check=True, env={**os.environ, "PYTHONPATH": str(Path.cwd())}
+    )
+
+
+@needs_sandbox
+def test_the_doctor_says_where_there_are_no_news(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_row() -> SandboxCheck:
+        return next(row for row in sandbox().check(workspace) if "kernel" in repr(row))
+
+    write(workspace, "a/x", "b/x")
+    assert find_row().status == "yes"
+    monkeypatch.setattr(news, "LIMIT", workspace / "missing")
+    row = find_row()
+    assert row.status == "partly"
+    assert "3 of 3 folders" in row.text
+
+
+def make(workspace: Path, outside: Path) -> Iterator[tuple[str, str]]:
+    """One thing after the other; gives the field of the findings, and what must be in it then."""
+    for number in count():
+        new, moved = f"src/n{number}", f"app/o{number}"
+        write(workspace, f"{new}/a/b/.env")
+        yield "secrets", f"{new}/a/b/.env"
+        (workspace / new).rename(outside / "away")
+        (outside / "away").rename(workspace / moved)
+        yield "secrets", f"{moved}/a/b/.env"
+        (workspace / moved / "a").rename(workspace / moved / "c")
+        yield "secrets", f"{moved}/c/b/.env"
+        (workspace / "turned").symlink_to(f"x{number}")
+        (workspace / "turned").rename(workspace / "AGENTS.md")
+        yield "links", f"AGENTS.md -> x{number}"
+        (workspace / moved / "c/.git").mkdir()
+        yield "repositories", f"{moved}/c/.git"
+        shutil.rmtree(workspace / moved)
+
+
+@pytest.mark.parametrize("tries", [500, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_nothing_is_missed_in_a_race(
+    look: Look, workspace: Path, tmp_path: Path, tries: int
+) -> None:
+    """Looks are taken all the time while it is made; the first after that must see it."""
+    made: list[tuple[str, str]] = []
+    seen = threading.Semaphore(1)
+    steps = make(workspace, tmp_path / "outside")
+
+    def write_on() -> None:
+        if seen.acquire(timeout=0.01):
+            made.append(next(steps))
+
+    checked = during = 0
+    with repeating(write_on):
+        while checked < tries:
+            is_made = len(made) > checked
+            findings: Scan = look.take(Workspace(workspace))
+            during += not is_made
+            if is_made:
+                field, path = made[checked]
+                assert path in getattr(findings, field), checked
+                checked += 1
+                seen.release()
+    assert during > tries / 10
