@@ -13,7 +13,8 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from itertools import count as count_up
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,11 @@ async def bench(rounds: int, scale: int) -> None:
 
 async def commands(rounds: int, count: int) -> None:
     """A command that does nothing: plain, by the tool, in the sandbox, also among many files."""
-    with tempfile.TemporaryDirectory() as empty, tempfile.TemporaryDirectory() as full:
+    with ExitStack() as stack:
+        folders = [stack.enter_context(tempfile.TemporaryDirectory()) for _ in range(3)]
+        empty, full, huge = folders
         _tree(Path(full), count)
+        _tree(Path(huge), 10 * count, "")
         contenders: dict[str, Timed] = {
             "/bin/sh -c true": _shell,
             "execute_command": _tool(empty, Commands()),
@@ -49,7 +53,9 @@ async def commands(rounds: int, count: int) -> None:
             print(f"no sandbox here: {sandbox.problem}")
         else:
             contenders["execute_command, sandbox"] = _tool(empty, Commands(sandbox))
-            contenders[f"the same, {count} files"] = _tool(full, Commands(sandbox))
+            for folder, files in ((full, count), (huge, 10 * count)):
+                tool = contenders[f"the same, {files} files"] = _tool(folder, Commands(sandbox))
+                contenders[f"one new of {files} files"] = _change(Path(folder), tool)
         times = await _rounds(contenders, rounds)
     print(f"{'a command that does nothing':34}{'ms':>8}{'added':>8}")
     plain = times["/bin/sh -c true"]
@@ -177,6 +183,16 @@ def _tool(folder: str, how: Commands) -> Timed:
     return _call(toolbox, "execute_command", command="true")
 
 
+def _change(folder: Path, tool: Timed) -> Timed:
+    numbers = count_up()
+
+    async def run() -> None:
+        (folder / f"d0/new{next(numbers)}").touch()
+        await tool()
+
+    return run
+
+
 def _call(toolbox: Toolbox, name: str, **args: Any) -> Timed:
     async def call() -> None:
         await toolbox[name].runnable.ainvoke(args)
@@ -184,9 +200,11 @@ def _call(toolbox: Toolbox, name: str, **args: Any) -> Timed:
     return call
 
 
-def _tree(folder: Path, count: int) -> None:
+LINES = "".join(f"line {number} of a file like many others\n" for number in range(10))
+
+
+def _tree(folder: Path, count: int, text: str = LINES) -> None:
     """Files of some lines each, a hundred to a folder; one in a hundred has a match."""
-    text = "".join(f"line {number} of a file like many others\n" for number in range(10))
     for number in range(count):
         if number % 100 == 0:
             (folder / f"d{number // 100}").mkdir()

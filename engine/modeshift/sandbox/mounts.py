@@ -138,7 +138,8 @@ def mount_machine(*, has_network: bool, can_bound_tmp: bool, hidden: Iterable[Pa
         resolver = os.path.realpath("/etc/resolv.conf")  # often in /run
         mounts[Path(resolver)] = ["--ro-bind-try", resolver, resolver]
     home = Path.home()
-    return mounts | _hide([*(home / name for name in SECRETS_AT_HOME), *hidden], mounts)
+    secrets = [home / name for name in SECRETS_AT_HOME if os.path.lexists(f"{home}/{name}")]
+    return mounts | _hide([*secrets, *hidden], mounts)
 
 
 def mount_workspace(
@@ -266,7 +267,7 @@ def _hide(paths: Iterable[Path], mounts: Mounts, folder: Sequence[str] = ("--tmp
     """Mounts over what the paths lead to; never over, or around, the mounts that there are."""
     taken = {path for mount in mounts for path in (mount, *mount.parents)}
     hidden: Mounts = {}
-    for candidate in filter(os.path.lexists, paths):
+    for candidate in paths:
         try:
             path = candidate.resolve(strict=True)
             is_folder = path.is_dir()

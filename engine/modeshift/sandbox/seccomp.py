@@ -10,6 +10,7 @@ import platform
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 _LOAD, _EQUAL, _ANY_BIT, _AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
@@ -51,6 +52,7 @@ def has_filter() -> bool:
     return platform.machine() in _MACHINES
 
 
+@cache
 def build_filter(*, has_sockets: bool, has_children: bool = True) -> bytes:
     """The filter for this machine.
 

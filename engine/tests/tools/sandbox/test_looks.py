@@ -14,7 +14,7 @@ import pytest
 from modeshift.modes.errors import ToolFailedError
 from modeshift.sandbox import news
 from modeshift.sandbox.looks import Look
-from modeshift.sandbox.scan import Scan, scan
+from modeshift.sandbox.scan import Lister, Scan, scan
 from modeshift.tools.processes.sandboxes import SandboxCheck
 from modeshift.tools.workspace.workspace import Workspace
 from tests.tools.racing import repeating
@@ -75,6 +75,14 @@ def test_what_has_changed_is_found(look: Look, workspace: Path, change: str) -> 
         take(look, workspace)
     shell(workspace, "find . -name .env -delete")
     assert f"{Path(found).parent}/.env" not in take(look, workspace)
+
+
+def test_a_folder_is_watched_before_it_is_listed(workspace: Path) -> None:
+    def watch(folder: int) -> int:
+        os.mkdir(".env", dir_fd=folder)
+        return 1
+
+    assert ("secrets", ".env") in Lister(workspace, watch=watch).look_into("", "", False).found
 
 
 @needs_sandbox
