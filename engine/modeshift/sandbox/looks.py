@@ -13,7 +13,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from modeshift.sandbox.news import News
-from modeshift.sandbox.scan import Listed, Lister, Scan, collect, look_into_repositories
+from modeshift.sandbox.scan import FolderScan, Lister, Scan, collect, look_into_repositories
 from modeshift.tools.workspace.workspace import Workspace
 
 MAX_LOOKS = 8
@@ -23,7 +23,7 @@ class _Kept(NamedTuple):
     rules: object
     """Of the ignore files; the folders were judged by them."""
     news: News
-    folders: Mapping[str, Listed] = {}
+    folders: Mapping[str, FolderScan] = {}
     findings: Scan = Scan(Path())
     unwatched: frozenset[str] = frozenset()
 
@@ -62,9 +62,9 @@ class Look:
         """Look into folders that are not kept, and into ``suspects`` that are others by now."""
         ignores = workspace.ignores if workspace.ignored else None
         lister = Lister(self._root, self._finds_secrets, ignores, kept.news.watch)
-        folders: dict[str, Listed] = {}
+        folders: dict[str, FolderScan] = {}
 
-        def list_folder(folder: str, deep: str, steers: bool) -> Listed:
+        def list_folder(folder: str, deep: str, steers: bool) -> FolderScan:
             listed = kept.folders.get(folder)
             if listed is None or (folder in suspects and not self._is_same(folder, listed)):
                 listed = lister.look_into(folder, deep, steers)
@@ -78,7 +78,7 @@ class Look:
         unwatched = frozenset(name for name, listed in folders.items() if listed.watch is None)
         return _Kept(kept.rules, kept.news, folders, findings, unwatched)
 
-    def _is_same(self, folder: str, listed: Listed | None) -> bool:
+    def _is_same(self, folder: str, listed: FolderScan | None) -> bool:
         """Whether the folder is the very one that is watched."""
         if listed is None or listed.watch is None:
             return False

@@ -54,7 +54,7 @@ class Scan:
         return self.steering | self.repositories | self.links
 
 
-class Listed(NamedTuple):
+class FolderScan(NamedTuple):
     """What was found in one folder, without what is in the folders below it."""
 
     found: Sequence[tuple[str, str]] = ()
@@ -68,7 +68,7 @@ class Listed(NamedTuple):
     """As of ``News.watch``: the folder holds the same as long as there are no news of it."""
 
 
-ListFolder = Callable[[str, str, bool], Listed]
+ListFolder = Callable[[str, str, bool], FolderScan]
 
 
 def scan(root: Path) -> Scan:
@@ -117,11 +117,11 @@ class Lister:
     watch: Callable[[int], int | None] = lambda _: None
     """As ``News.watch``."""
 
-    def look_into(self, folder: str, deep: str, steers: bool) -> Listed:
+    def look_into(self, folder: str, deep: str, steers: bool) -> FolderScan:
         """Look at the names in a folder; raises ``ToolFailedError``. Blocks."""
         if len(os.fsencode(f"{self.root}/{folder}")) > MAX_SCANNED_PATH:
             is_hidden = self.finds_secrets or self.ignores  # nobody knows what is in it
-            return Listed([("steering", deep), *([("secrets", deep)] if is_hidden else [])])
+            return FolderScan([("steering", deep), *([("secrets", deep)] if is_hidden else [])])
         found: list[tuple[str, str]] = []
         below: list[tuple[str, str, bool]] = []
         with ExitStack() as stack:
@@ -156,7 +156,9 @@ class Lister:
             return False
         return self.ignores(f"{path}/" if entry.is_dir() else path)
 
-    def _open(self, folder: str, stack: ExitStack) -> tuple[int, list[os.DirEntry[str]], Listed]:
+    def _open(
+        self, folder: str, stack: ExitStack
+    ) -> tuple[int, list[os.DirEntry[str]], FolderScan]:
         """Its descriptor, and what it holds; nothing where it has gone meanwhile."""
         path = f"{self.root}/{folder}"
         try:
@@ -168,13 +170,13 @@ class Lister:
             with os.scandir(descriptor) as names:
                 entries = list(names)
             inode = (details.st_dev, details.st_ino)
-            return descriptor, entries, Listed((), (), len(entries), inode, watch)
+            return descriptor, entries, FolderScan((), (), len(entries), inode, watch)
         except (FileNotFoundError, NotADirectoryError):
-            return -1, [], Listed()
+            return -1, [], FolderScan()
         except OSError as error:
             # What is not ours, and not to be entered, no command can enter either.
             if isinstance(error, PermissionError) and _is_closed(path):
-                return -1, [], Listed()
+                return -1, [], FolderScan()
             raise ToolFailedError(
                 f"the folder {folder!r} cannot be looked into ({error.strerror}), so the sandbox "
                 "cannot protect what is in it; make it readable, or move it away"
