@@ -6,6 +6,7 @@ rounds' own.
 
 import argparse
 import asyncio
+import os
 import statistics
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import tracemalloc
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
 from itertools import count as count_up
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +111,7 @@ async def listing(rounds: int, count: int) -> None:
                 "rg --files": plain,
                 "list_files": _call(toolbox, "list_files", path=".", depth=2),
                 "the same, with a glob": _call(toolbox, "list_files", glob="d*/f*7.txt"),
+                "a glob of nothing": _call(toolbox, "list_files", glob="*.md"),
                 "all that the workspace has": whole,
             },
             rounds,
@@ -136,7 +139,10 @@ async def huge_file(size: int) -> None:
 
 
 async def edits(rounds: int, count: int) -> None:
-    """One edit and twenty of a file of many lines, and one of a line that is not there."""
+    """One edit and twenty of a file of many lines, and one of a line that is not there.
+
+    A call makes the changes, the next one takes them back.
+    """
     with tempfile.TemporaryDirectory() as folder:
         lines = [f"line {number} of a file like many others\n" for number in range(count)]
         Path(folder, "f").write_text("".join(lines))  # noqa: ASYNC240
@@ -150,24 +156,32 @@ async def edits(rounds: int, count: int) -> None:
             file = Path(folder, "f")
             file.write_text(file.read_text().replace("line 0 of", "line 0 of"))  # noqa: ASYNC240
 
-        def edit(*all_edits: list[dict[str, str]]) -> Timed:
+        def edit(*turns: list[dict[str, str]]) -> Timed:
+            calls = cycle([_call(toolbox, "edit_file", path="f", edits=turn) for turn in turns])
+
             async def run() -> None:
-                for edits in all_edits:
-                    await _call(toolbox, "edit_file", path="f", edits=edits)()
+                await next(calls)()
 
             return run
+
+        async def synced() -> None:
+            file = Path(folder, "g")
+            file.write_text(Path(folder, "f").read_text().replace("line 0 of", "row 0 of"))  # noqa: ASYNC240
+            with file.open("rb") as written:  # noqa: ASYNC230
+                os.fsync(written.fileno())
 
         async def miss() -> None:
             with suppress(ToolFailedError):
                 await edit([{"old": "line of a file like no other", "new": ""}])()
 
         await _compare(
-            f"edits of {count} lines, there and back",
+            f"edits of {count} lines",
             {
                 "read, replace, write": rewrite,
+                "the same, and fsync": synced,
                 "edit_file": edit(there[:1], back[:1]),
                 "20 edits": edit(there, back),
-                "a miss, once": miss,
+                "a miss": miss,
             },
             rounds,
         )

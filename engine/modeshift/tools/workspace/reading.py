@@ -127,17 +127,17 @@ def _hidden_from_search(workspace: Workspace, path: str, prefix: str) -> Callabl
 
 def _left_out(workspace: Workspace, path: str, folder: int) -> Callable[[str], bool]:
     """Tells whether ``.gitignore`` names an entry, or everything in a folder."""
-    names, stopped = find_files(folder)
+    folders: set[str] = set()
+    names, stopped = find_files(folder, folders=folders)
     if stopped:
         return lambda _: False  # showing everything beats leaving out at random
-    prefix = "" if path == "." else f"{path}/"
-    shown = {f"{prefix}{name}" for name in names}
-    folders = {f"{folder}/" for name in shown for folder in list_above(name)}
+    start = 0 if path == "." else len(path) + 1
+    folders |= {above for folder in folders for above in list_above(folder)}
 
     def is_left_out(entry: str) -> bool:
-        if entry in shown or entry in folders:
-            return False
-        return not (entry.endswith("/") and workspace.shows_nothing(entry[:-1]))
+        if not entry.endswith("/"):
+            return entry[start:] not in names
+        return entry[start:-1] not in folders and not workspace.shows_nothing(entry[:-1])
 
     return is_left_out
 

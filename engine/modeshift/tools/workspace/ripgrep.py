@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import cache
+from fnmatch import translate
+from functools import cache, cached_property
 from pathlib import Path
 from subprocess import PIPE
 from threading import Timer
@@ -65,8 +66,17 @@ class Glob:
         is_plain = all(_PLAIN.fullmatch(name) and name != "**" for name in names)
         return names if is_plain else []
 
+    @cached_property
+    def _last_names(self) -> re.Pattern[str] | None:
+        """What the last name of each match fits: told sooner than the whole; None for any name."""
+        names = {alternative[-1] for alternative in self.alternatives}
+        return None if "**" in names else re.compile("|".join(map(translate, names)))
+
     def matches(self, path: str) -> bool:
         """Whether a path in the folder matches."""
+        last = self._last_names
+        if last is not None and last.fullmatch(path, path.rfind("/") + 1) is None:
+            return False
         names = path.split("/")
         return any(path_matches(alternative, names) for alternative in self.alternatives)
 
