@@ -155,8 +155,8 @@ def _list_contents(files: ProjectFiles, workspace: Workspace) -> Iterator[str]:
     for name, text in files.texts.items():
         yield f"  {name} ({len(text)} characters)"
         if name in files.modes:
-            parsed = parse_modes(text, name)
-            checked = check_modes_file(parsed, Level.PROJECT, name, tool_specs(workspace))
+            parsed = parse_modes(text, name, Level.PROJECT)
+            checked = check_modes_file(parsed, tool_specs(workspace))
             for mode in checked.values():
                 if isinstance(mode, Mode):
                     yield from _describe_mode(mode)

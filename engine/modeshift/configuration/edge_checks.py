@@ -150,8 +150,8 @@ def list_asking(catalog: Catalog, specs: Iterable[ToolSpec]) -> Iterator[str]:
     """Each ``ask: never`` that asks a person, and ``then`` that no thread follows, with why."""
     tools = tuple(specs)
     for mode in catalog.values():
-        then = catalog.get(mode.then or "", mode)
-        if growth := find_growth(mode, then, tools):
+        then = catalog.get(mode.then or "")
+        if then is not None and (growth := find_growth(mode, then, tools)):
             why = f"{then.slug!r} may have more rights: {growth}; a thread stays where it is"
             yield _say(mode, "then", why)
         for number, edge in enumerate(mode.switches or ()):

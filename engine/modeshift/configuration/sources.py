@@ -24,7 +24,6 @@ from modeshift.modes.catalog import (
     prompts_of,
     reword,
     with_prompt,
-    with_source,
 )
 from modeshift.modes.denials import find_denials
 from modeshift.modes.edges.edges import ANY
@@ -78,7 +77,7 @@ def read_modes(
             last.lost.append(_read_lost(content))
             continue
         last.notices += parsed.warnings
-        read = check_modes_file(parsed, level, name, specs)
+        read = check_modes_file(parsed, specs)
         modes = [last.load(f"{name} {slug}", partial(_take, entry)) for slug, entry in read.items()]
         if level is not Level.PROJECT:
             last.lost += [slug for slug, mode in zip(read, modes, strict=True) if mode is None]
@@ -99,7 +98,8 @@ def _parse(level: Level, name: str, content: Path | str) -> ModesFile | None:
     text = read_user_file(content) if isinstance(content, Path) else content
     if text is None:
         return None
-    return (parse_mode if level is Level.BUILT_IN else parse_modes)(text, name)
+    is_clones = level is Level.BUILT_IN
+    return parse_mode(text, name) if is_clones else parse_modes(text, name, level)
 
 
 def _read_lost(content: Path | str) -> str:
@@ -141,12 +141,10 @@ def _take(entry: Mode | str) -> Mode:
     return entry
 
 
-def check_modes_file(
-    parsed: ModesFile, level: Level, name: str, specs: Sequence[ToolSpec]
-) -> dict[str, Mode | str]:
+def check_modes_file(parsed: ModesFile, specs: Sequence[ToolSpec]) -> dict[str, Mode | str]:
     """The modes of a file by slug, or why one cannot be used."""
     checked: dict[str, Mode | str] = {}
-    for mode in with_source(parsed, level, name):
+    for mode in parsed.modes:
         try:
             _check_mode(mode, specs)
             checked[mode.slug] = mode

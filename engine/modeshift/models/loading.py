@@ -114,7 +114,11 @@ class Models:
         name = mode.model or self.default
         parameters = mode.model_parameters
         is_trusted = not parameters or mode.level is not Level.PROJECT
-        key = (name, dumps(parameters, sort_keys=True, default=str), is_trusted)
+        key = (
+            name,
+            dumps(parameters, sort_keys=True, default=str) if parameters else "{}",
+            is_trusted,
+        )
         if key not in self._models:
             shared = self._parameters if get_provider(name) == get_provider(self.default) else {}
             self._models[key] = load_model(name, shared, parameters, is_trusted=is_trusted)

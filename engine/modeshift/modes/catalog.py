@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from modeshift.modes.errors import ModeFileError, UnknownModeError
-from modeshift.modes.files import ModesFile
 from modeshift.modes.mode import Level, Mode, ModePrompt, SourcedPermissions
 
 
@@ -76,8 +75,3 @@ def reword(mode: Mode, prompt: ModePrompt) -> Mode:
 def prompts_of(folder: Path) -> Path:
     """Where the prompts of the built-in modes in ``folder`` are: in ``prompts`` beside it."""
     return folder.parent / "prompts"
-
-
-def with_source(file: ModesFile, level: Level, name: str) -> tuple[Mode, ...]:
-    """The modes of a file, with where they come from."""
-    return tuple(Mode(**dict(mode), level=level, file=name) for mode in file.modes)

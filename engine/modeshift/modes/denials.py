@@ -1,5 +1,6 @@
 """``find_denials``: what a file of modes denies, also where a mode in it cannot be used."""
 
+import re
 from typing import Any
 
 import yaml
@@ -11,6 +12,9 @@ from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.matching import EVERY
 from modeshift.modes.rules.permissions import Kind, Rules
 
+_ESCAPE = re.compile(r"\\[xuU\s]")
+"""What YAML and JSON can write a letter with, or break a word in two."""
+
 
 def find_denials(text: str, name: str) -> dict[str, Rules]:
     """What is denied, by slug: under each of the keys that stand twice, one misspelt, and so on.
@@ -18,6 +22,8 @@ def find_denials(text: str, name: str) -> dict[str, Rules]:
     Raises ``ModeFileError``, which begins with ``name``, where it speaks of denials and is no YAML.
     """
     text = clean_layout(text.removeprefix("\ufeff"))
+    if "deny" not in text and not _ESCAPE.search(text):
+        return {}
     try:
         check_size(text)
         root = yaml.compose(text, Loader=Loader)

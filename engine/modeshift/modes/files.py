@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -15,7 +16,7 @@ from pydantic.alias_generators import to_camel
 from modeshift.modes.errors import ModeFileError
 from modeshift.modes.facts import ProjectTests
 from modeshift.modes.file_lines import Loader, find_edge_lines, find_line
-from modeshift.modes.mode import MODEL, ModePrompt, ModeText
+from modeshift.modes.mode import MODEL, Level, Mode, ModePrompt, ModeText
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.permissions import Kind, Rules, with_patterns
 
@@ -153,8 +154,12 @@ OLD_GROUPS = {
 IGNORED_KEYS = ("source", "iconName")
 KEYS = {key for name in ModeText.model_fields if name != "lines" for key in (name, to_camel(name))}
 EDGES = ("switches", "enterFrom", "subtasks", "then")
+_TO_RIGHTS = {name.lower(): name for name in ("permissions", "conversation", *EDGES)}
+"""Keys that decide on rights: what is nearly one of them is refused."""
 MODES, PROMPTS = "customModes", "customModePrompts"
 MAX_MODES = 1000
+MAX_PARSED = 16
+"""Files of which is kept what they say."""
 MAX_SHOWN = 100
 MAX_WARNINGS = 20
 
@@ -166,7 +171,7 @@ _Dropped = dict[str, list[str]]
 class ModesFile:
     """The modes in a file, and what was left out of it."""
 
-    modes: tuple[ModeText, ...]
+    modes: tuple[Mode, ...]
     warnings: tuple[str, ...] = ()
     """What was dropped."""
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -175,7 +180,8 @@ class ModesFile:
     """Other words for built-in modes, by slug."""
 
 
-def parse_modes(text: str, name: str) -> ModesFile:
+@lru_cache(MAX_PARSED)  # of the text itself: another text is parsed, whatever the clock says
+def parse_modes(text: str, name: str, level: Level = Level.PROJECT) -> ModesFile:
     """The modes under ``customModes``; one that cannot be used is left out alone.
 
     Raises ``ModeFileError`` for a file that is none; like ``refused`` it names the file, the mode,
@@ -196,29 +202,31 @@ def parse_modes(text: str, name: str) -> ModesFile:
             f"{name}: customModes is a list of at most {MAX_MODES} modes (got {_shorten(entries)})"
         )
     slugs = [_find_slug(entry) or f"{MODES}.{number}" for number, entry in enumerate(entries)]
-    modes: list[ModeText] = []
+    modes: list[Mode] = []
     refused: dict[str, str] = {}
     for slug, count in Counter(slugs).items():
         if count > 1:
             refused[slug] = f"{name}: two modes have the slug {slug!r}; rename or remove one"
-    for slug, entry in zip(slugs, entries, strict=True):
+    for number, (slug, entry) in enumerate(zip(slugs, entries, strict=True)):
         try:
             if slug not in refused:
-                number = slugs.index(slug)
-                modes.append(_parse_mode(entry, name, dropped, text, MODES, number))
+                modes.append(_parse_mode(entry, name, level, dropped, text, MODES, number))
         except ModeFileError as error:
             refused[slug] = str(error) if _find_slug(entry) else f"{error} ({slug})"
     prompts = _parse_prompts(data.get(PROMPTS, {}), dropped)
     return ModesFile(tuple(modes), _list_warnings(name, dropped), refused, prompts)
 
 
+@lru_cache(MAX_PARSED)
 def parse_mode(text: str, name: str) -> ModesFile:
     """The one mode of a file of the clone; raises ``ModeFileError``."""
     data = parse_data(text, name)
     if data is None:
         raise ModeFileError(f"{name}: the file is empty")
     dropped: _Dropped = {}
-    return ModesFile((_parse_mode(data, name, dropped, text),), _list_warnings(name, dropped))
+    return ModesFile(
+        (_parse_mode(data, name, Level.BUILT_IN, dropped, text),), _list_warnings(name, dropped)
+    )
 
 
 def parse_permissions(text: str, name: str) -> Rules:
@@ -261,7 +269,9 @@ def _find_slug(entry: Any) -> str:
     return clean_name(slug) if isinstance(slug, str) else ""
 
 
-def _parse_mode(entry: Any, name: str, dropped: _Dropped, text: str, *place: str | int) -> ModeText:
+def _parse_mode(
+    entry: Any, name: str, level: Level, dropped: _Dropped, text: str, *place: str | int
+) -> Mode:
     """``place`` is where in ``text`` it stands."""
     slug, lines = _find_slug(entry), dict[str, int]()
     where = f"{name}: mode {_shorten(slug)}" if slug else name
@@ -271,7 +281,8 @@ def _parse_mode(entry: Any, name: str, dropped: _Dropped, text: str, *place: str
             if entry.keys() & {*EDGES, "enter_from"}:
                 lines = find_edge_lines(text, place, EDGES)
                 entry["lines"] = lines
-        return ModeText.model_validate(entry)
+            entry |= {"level": level, "file": name}
+        return Mode.model_validate(entry)
     except ValidationError as error:
         at = [".".join(map(str, problem["loc"][:2])) for problem in error.errors()]
         named = [lines[place] for place in (at[0], at[0].partition(".")[0]) if place in lines]
@@ -285,17 +296,16 @@ def _clean_entry(entry: Mapping[str, Any], slug: str, dropped: _Dropped) -> dict
     """What a mode has of the keys that there are; raises ``ValueError`` for one near to a right."""
     kept: dict[str, Any] = {}
     for key, value in entry.items():
-        known_keys = {name.lower(): name for name in ("permissions", "conversation", *EDGES)}
-        near = get_close_matches(key.lower(), known_keys, 1, cutoff=0.85)
         if key == "model" and value is not None and not re.fullmatch(MODEL, str(value)):
             why = "is neither 'offline' nor 'provider:name'; MODEL is used"
             _drop(f"the model {_shorten(value)} {why}", slug, dropped)
         elif key in KEYS:
             is_name = key in ("slug", "name") and isinstance(value, str)
             kept[key] = clean_name(value) if is_name else value
-        elif near or "permission" in key.lower():
-            right = known_keys[near[0]] if near else "permissions"
-            raise ValueError(f"unknown key {_shorten(key)}; write {right!r}")
+        elif near := get_close_matches(key.lower(), _TO_RIGHTS, 1, cutoff=0.85):
+            raise ValueError(f"unknown key {_shorten(key)}; write {_TO_RIGHTS[near[0]]!r}")
+        elif "permission" in key.lower():
+            raise ValueError(f"unknown key {_shorten(key)}; write 'permissions'")
         elif key not in IGNORED_KEYS:
             _drop_key(key, slug, dropped)
     if isinstance(kept.get("groups"), list):

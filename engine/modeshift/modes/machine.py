@@ -6,15 +6,18 @@ the turn is doing). The only module that imports python-statemachine.
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from keyword import kwlist
 from threading import Lock
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from statemachine import Event as ChartEvent
 from statemachine import StateChart
 from statemachine.exceptions import TransitionNotAllowed
 from statemachine.io import create_machine_class_from_definition
 from statemachine.orderedset import OrderedSet
+from typing_extensions import override
 
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.edges.edge_table import EdgeTable, Way
@@ -170,6 +173,21 @@ def _state(slug: str) -> str:
     return f"mode {slug}"
 
 
+class _Events(ChartEvent):
+    """Several events of one edge, with blanks between them: each edge is looked at in a send.
+
+    The library makes an event of each, and compares them part by part.
+    """
+
+    @override
+    def split(self, *_: object) -> list[ChartEvent]:  # type: ignore[override]
+        return [self]
+
+    @override
+    def match(self, event: str) -> bool:
+        return event in self.id.split()
+
+
 def _list_ways(
     edges: EdgeTable, ids: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -186,8 +204,7 @@ def _list_ways(
     for slug, id in ids.items():
         ways = [way for way in Way if way is Way.HAND or not edges.is_guarded(slug)]
         for guard in dict.fromkeys(tables[way] for way in ways):
-            # Several events of one edge, with blanks between them: an edge is what takes time.
-            events = " ".join(f"{way}:{slug}" for way in ways if tables[way] == guard)
+            events = _Events(" ".join(f"{way}:{slug}" for way in ways if tables[way] == guard))
             unless = {"unless": _build_guard(guard)} if guard else {}
             on_parent[events] = [{"target": id, "internal": True, **unless}]
     for way in Way:
@@ -271,19 +288,9 @@ class Machine:
         modes = [*catalog.values()]
         self.chart = build_chart(modes, catalog.default, data, facts)
         self.send = self.chart.send
-        specs = tuple(tools)
+        self._specs = tuple(tools)
         self._bound: dict[str, tuple[str, ...]] = {}
-        self.left_out: dict[str, list[str]] = {}
-        """The tools of MCP servers that are too many for a mode, if any are."""
-        for slug in catalog:
-            offered = [tool.name for tool in specs if is_offered(catalog[slug], tool)]
-            if left_out := list(filter(is_server_tool, offered))[MAX_SERVER_TOOLS:]:
-                self.left_out[slug] = left_out
-            self._bound[slug] = tuple(name for name in offered if name not in left_out)
-        self._to_look = {
-            slug: {tool.name for tool in specs if list_free_commands(catalog[slug], tool)}
-            for slug in catalog
-        }
+        self._whole: dict[str, list[str]] = {}
 
     def move(
         self,
@@ -315,16 +322,39 @@ class Machine:
 
     def bound_tools(self, now: Configuration) -> tuple[str, ...]:
         """The names of the tools that the model has now; it has none unless it is thinking."""
-        return self._bound[now.mode] if now.phase == Phase.THINKING else ()
+        return self._list_bound(now.mode) if now.phase == Phase.THINKING else ()
+
+    @cached_property
+    def left_out(self) -> dict[str, list[str]]:
+        """The tools of MCP servers that are too many for a mode, if any are."""
+        servers = [tool for tool in self._specs if is_server_tool(tool.name)]
+        left_out = {
+            slug: [tool.name for tool in servers if is_offered(mode, tool)][MAX_SERVER_TOOLS:]
+            for slug, mode in self._catalog.items()
+            if len(servers) > MAX_SERVER_TOOLS
+        }
+        return {slug: names for slug, names in left_out.items() if names}
+
+    def _list_bound(self, slug: str) -> tuple[str, ...]:
+        if slug not in self._bound:
+            mode, left_out = self._catalog[slug], self.left_out.get(slug, ())
+            offered = (tool.name for tool in self._specs if is_offered(mode, tool))
+            self._bound[slug] = tuple(name for name in offered if name not in left_out)
+        return self._bound[slug]
+
+    def _list_whole(self, slug: str) -> list[str]:
+        """The tools but those of which the mode may only run a few commands."""
+        if slug not in self._whole:
+            mode, bound = self._catalog[slug], self._list_bound(slug)
+            to_look = {tool.name for tool in self._specs if list_free_commands(mode, tool)}
+            self._whole[slug] = [name for name in bound if name not in to_look]
+        return self._whole[slug]
 
     def compare_tools(self, source: str, target: str) -> tuple[list[str], list[str]]:
         """The names of the tools gained, and of those lost, by a change of mode.
 
         A tool of which a mode may only run a few commands does not count.
         """
-        before, after = (
-            [name for name in self._bound[slug] if name not in self._to_look[slug]]
-            for slug in (self._catalog[source].slug, self._catalog[target].slug)
-        )
+        before, after = self._list_whole(source), self._list_whole(target)
         gained = [name for name in after if name not in before]
         return gained, [name for name in before if name not in after]

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
+from typing_extensions import override
 
 from modeshift.modes.edges.edges import EntryEdges, SwitchEdges
 from modeshift.modes.plain_text import is_plain, to_one_line
@@ -253,6 +254,12 @@ class Mode(ModeText):
     """Rules whose ``deny`` always wins; their ``allow`` and ``ask`` do not count here."""
     defaults: tuple[SourcedPermissions, ...] = ()
     """Rules that apply where the mode's own permissions say nothing."""
+
+    @override
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        copied = super().model_copy(update=update, deep=deep)
+        vars(copied).pop("digest", None)  # pydantic hands on what was computed of the original
+        return copied
 
     @property
     def own_rules(self) -> SourcedPermissions:

@@ -279,8 +279,12 @@ class BoundModes:
     @cached_property
     def declared(self) -> dict[str, Any]:
         """The tools by name, as a model is told of them; without what every mode leaves out."""
-        had = {name for slug in self.catalog for name in self.list_tools(slug)}
-        specs = (spec for spec in self.toolbox.specs if spec.group or spec.name in had)
+        modes = self.catalog.values()
+        specs = (
+            spec
+            for spec in self.toolbox.specs
+            if spec.group or any(is_offered(mode, spec) for mode in modes)
+        )
         return {spec.name: self.toolbox[spec.name].declared for spec in specs}
 
     @cached_property

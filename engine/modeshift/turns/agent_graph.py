@@ -1,7 +1,7 @@
 """``AgentGraph``: a clone's nodes, wired as its chart says, each with a ``Step`` of its own."""
 
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -33,6 +33,10 @@ class AgentGraph:
         )
         use_last(self._graph.channels)
         self._added = set[str]()
+        self._slugs: dict[str, str] = {}
+        """The mode of each node that is a mode's."""
+        self._of_modes: dict[Node, Any] = {}
+        """What LangGraph has made of a function: it looks at each for a tenth of a millisecond."""
 
     @property
     def modes(self) -> Iterable[str]:
@@ -45,30 +49,35 @@ class AgentGraph:
 
     def add_mode(self, slug: str, node: Node) -> None:
         """Add the node of a mode, which also gets the slug."""
-        self._add(EACH_MODE, self._deps.machine.mode_node(slug), node, slug)
+        name = self._deps.machine.mode_node(slug)
+        self._slugs[name] = slug
+        self._add(EACH_MODE, name, node)
+        self._of_modes.setdefault(node, self._graph.nodes[name].runnable)
 
-    def _add(self, row: str, name: str, node: Node, *arguments: str) -> None:
-        live = self._live
+    def _add(self, row: str, name: str, node: Node) -> None:
+        live, slugs = self._live, self._slugs
 
         async def run(
             state: Mapping[str, Any], config: RunnableConfig, runtime: Runtime[None]
         ) -> Result:
             deps = await live.prepare(state)
+            metadata = config["metadata"]
+            name = metadata["langgraph_node"]
             step = Step(deps, name, state, config, runtime)
-            metadata = config.get("metadata") or {}
             run_id = str(metadata.get("run_id", ""))
             with observe("step", node=name, thread=step.thread, run=run_id):
                 async with stop.step():
-                    return await step.run(node, *arguments)
+                    return await step.run(node, *([slugs[name]] if name in slugs else []))
 
-        run.__name__ = name
         targets = self._list_targets(row)
         # A partial: within a function LangGraph looks for a subgraph, which takes a millisecond.
         # ``act`` says where it goes itself. LangGraph would make a channel of every key of ActTask.
         more: dict[str, Any] = {"input_schema": State, "destinations": tuple(targets)}
-        self._graph.add_node(name, partial(run), **(more if name == "act" else {}))
+        action = self._of_modes.get(node) if name in slugs else None
+        self._graph.add_node(name, action or partial(run), **(more if name == "act" else {}))
         self._added.add(row)
 
+    @cache  # noqa: B019  # of a graph that is dropped once it is compiled
     def _list_targets(self, row: str) -> list[str]:
         """Where the node of this row of the chart leads; to ``intake`` if the host sets a thing."""
         chart, modes = self._deps.chart, map(self._deps.machine.mode_node, self._deps.catalog)
@@ -91,11 +100,12 @@ class AgentGraph:
         graph, deps = self._graph, self._deps
         route = build_router(deps)
         graph.add_edge(START, "intake")
-        modes = {deps.machine.mode_node(slug) for slug in deps.catalog}
+        first, *others = self._slugs
         for name in graph.nodes:
-            if name != "act":
-                row = EACH_MODE if name in modes else name
+            if name not in ("act", *others):
+                row = EACH_MODE if name == first else name
                 graph.add_conditional_edges(name, route, self._list_targets(row))
+        graph.branches.update(dict.fromkeys(others, graph.branches[first]))
         compiled = graph.compile(checkpointer=checkpointer, name="agent")
         specs = deps.toolbox.specs
         agent = Agent.of(

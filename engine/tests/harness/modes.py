@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from modeshift.modes.catalog import Catalog, with_prompt, with_source
+from modeshift.modes.catalog import Catalog, with_prompt
 from modeshift.modes.files import parse_mode
-from modeshift.modes.mode import Level, Mode
+from modeshift.modes.mode import Mode
 from tests.harness.root import TEMPLATE
 
 MODES = TEMPLATE / "modes"
@@ -17,7 +17,7 @@ def load_catalog(default: str = "ask", folder: Path = MODES) -> Catalog:
     modes = list[Mode]()
     for file in sorted(folder.glob("*.yaml")):
         name = f"{folder.name}/{file.name}"
-        modes += with_source(parse_mode(file.read_text(), name), Level.BUILT_IN, name)
+        modes += parse_mode(file.read_text(), name).modes
     return Catalog((with_prompt(mode, folder) for mode in modes), default)
 
 
