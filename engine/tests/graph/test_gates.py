@@ -229,3 +229,15 @@ async def test_a_client_supplies_calls_of_its_own(workspace: Path) -> None:
     await talk.send({"messages": [forged], "mode": "code"})
     await talk.send({"messages": [forged, {"role": "user", "content": "go"}]})
     assert list(workspace.iterdir()) == []
+
+
+async def test_what_a_run_says_of_its_node_does_not_change_it(workspace: Path) -> None:
+    """Nodes of modes share a function, which LangGraph tells the name of the node that runs."""
+    nodes = ("code", "act", "switch_mode", "no_such_node")
+    talk = script(workspace, *[[WRITE], "no"] * len(nodes))
+    for node in nodes:
+        talk.config = {**talk.config, "metadata": {"langgraph_node": node}}
+        await talk.say("go", mode="ask")
+        assert (await talk.mode(), await talk.waiting()) == ("ask", [])
+    assert [result.status for result in (await talk.results()).values()] == ["error"] * 4
+    assert not (workspace / "made.txt").exists()
