@@ -28,6 +28,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.xdist_group("examples")
 def test_the_snippet_of_the_docs(server: Server, tmp_path: Path) -> None:
     (server.workspace / "hello.txt").unlink(missing_ok=True)
     snippet = tmp_path / "snippet.py"
@@ -43,6 +44,7 @@ def test_the_snippet_of_the_docs(server: Server, tmp_path: Path) -> None:
     assert (server.workspace / "hello.txt").read_text() == "hello"
 
 
+@pytest.mark.xdist_group("examples")
 async def test_the_example_over_http_runs(server: Server) -> None:
     (server.workspace / "hello.txt").unlink(missing_ok=True)
     code = read_part("http").replace(ADDRESS, server.url)

@@ -19,7 +19,7 @@ from tests.harness.conversation import APPROVE
 from tests.harness.programs import run_well
 from tests.harness.server import Thread
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("support")]
 SUPPORT = ROOT / "examples/support"
 OF_FILES = re.compile(r"workspace|files?\b|folder|sandbox|shell|\bcommands?\b|\bgit\b", re.I)
 API = "from api import Shop; shop = Shop(0); print(shop.url, flush=True); shop.serve_forever()"

@@ -1,17 +1,15 @@
 """The ways to install a clone: uv, make, another part of the engine."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 from repository import copy_project
-from test_wheel import clone, make, plain
+from test_wheel import FirstStart, make, plain
 
 from tests.harness.programs import run, run_well
 
-__all__ = ["clone"]
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
+pytestmark = pytest.mark.slow
 WHERE = "import graph, modeshift; print(graph.__file__, modeshift.__file__)"
 # With the proxies and certificates that tests are fenced off from: what locks asks the registry for
 # all parts of the engine, and no other install here needs those.
@@ -40,19 +38,16 @@ def test_a_lock_of_uvs_fits_in_another_folder(tmp_path: Path) -> None:
     )
 
 
-def test_a_first_start_is_small_and_set_up_once(clone: Path) -> None:
-    make(clone, "venv")
-    (packages,) = (clone / ".venv/lib").glob("python*/site-packages")
-    if (clone / ".venv/.ready").read_text().splitlines()[1] == "":
-        installed = [name.name for name in packages.glob("*.dist-info")]
-        assert len(installed) <= MOST_PACKAGES, installed
-        size = subprocess.run(["du", "-sm", packages], capture_output=True, check=True, text=True)
-        assert int(size.stdout.split()[0]) <= MOST_MIB
+@pytest.mark.xdist_group("wheel")
+def test_a_first_start_is_small_and_set_up_once(first_start: FirstStart) -> None:
+    clone, packages, mib = first_start
+    assert (len(packages) <= MOST_PACKAGES, mib <= MOST_MIB) == (True, True), (packages, mib)
     for name in ("requirements.lock", "pyproject.toml"):
         (clone / name).touch()
     assert make(clone, "venv") == ""
 
 
+@pytest.mark.xdist_group("wheel")
 def test_another_part_of_the_engine(clone: Path) -> None:
     project = clone / "pyproject.toml"
     known = project.read_text()

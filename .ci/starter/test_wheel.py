@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 from zipfile import ZipFile
 
 import httpx
@@ -25,13 +26,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
 NOT_THEIRS = ("PYTHONPATH", "MODES_FOLDER", "SANDBOX", "CI")
 
 
-@pytest.fixture(scope="module")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel") / "shop"
-    said = run_well("make", "start", f"TO={folder}", cwd=ROOT, env=plain(folder.parent))
-    assert f"{folder}: shop, on modeshift-" in said
-    make(folder, "venv")
-    return folder
+class FirstStart(NamedTuple):
+    """The clone's folder, and what its environment had before any test."""
+
+    clone: Path
+    packages: list[str]
+    mib: int
 
 
 def plain(folder: Path) -> dict[str, str]:
