@@ -9,6 +9,11 @@ from tests.harness.clone import git
 ROOT = Path(__file__).parents[2]
 
 
+def has_clone(name: str) -> bool:
+    """Whether a file is the owner's, and not the engine's."""
+    return not name.startswith("engine/")
+
+
 def copy_project(folder: Path, *, wanted: Callable[[str], bool] = lambda _: True) -> None:
     """Copy the files that git knows, or would after ``git add``; ``wanted`` gets their names."""
     listed = git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard")

@@ -13,8 +13,7 @@ from typing import Any
 import httpx
 import pytest
 from pages import read_part
-from repository import copy_project
-from test_loop_recipes import has_clone
+from repository import copy_project, has_clone
 
 from modeshift import APPROVE
 from tests.harness.place import environment

@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 from loop_recipes import RECIPES
-from repository import ROOT, copy_project
+from repository import ROOT, copy_project, has_clone
 
 from tests.harness.clone import change
 from tests.harness.conversation import APPROVE
@@ -55,10 +55,6 @@ def _apply(file: Path, hunk: list[str]) -> None:
         change(file, "".join(f"{line}\n" for line in gone), "".join(f"{one}\n" for one in added))
     else:
         change(file, f"{above[1:]}\n", "".join(f"{line}\n" for line in [above[1:], *added]))
-
-
-def has_clone(name: str) -> bool:
-    return not name.startswith("engine/")
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from repository import ROOT, copy_project
-from test_loop_recipes import CHECKS, _apply, has_clone
+from repository import ROOT, copy_project, has_clone
+from test_loop_recipes import CHECKS, _apply
 
 from tests.harness.programs import run_in_clone
 

@@ -10,7 +10,7 @@ from zipfile import ZipFile
 
 import httpx
 import pytest
-from repository import ROOT, copy_project
+from repository import ROOT, copy_project, has_clone
 
 from tests.harness import prefork
 from tests.harness.conversation import APPROVE
@@ -47,7 +47,7 @@ def test_the_platforms_tool_accepts_the_project(name: str, tmp_path: Path) -> No
 
 def test_the_image_can_install_the_clone(tmp_path: Path) -> None:
     """As its ``pip install .`` does; without a word on what is a package it fails."""
-    copy_project(tmp_path, wanted=lambda name: not name.startswith("engine/"))
+    copy_project(tmp_path, wanted=has_clone)
     run_well(UV, "build", "--offline", "--wheel", "--out-dir", tmp_path / "dist", tmp_path)
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     assert {"graph/agent.py", "tools/__init__.py"} <= {*ZipFile(wheel).namelist()}

@@ -169,7 +169,7 @@ def _run(
         if name in MODULES or name.partition(".")[0] in elsewhere:
             del sys.modules[name]
     project._registered.clear()  # by the main module of a benchmark, which a child imports first
-    sys.path.insert(0, folder)
+    sys.path[:0] = [folder, *environment.get("PYTHONPATH", "").split(os.pathsep)]
     while True:
         os.environ.clear()
         os.environ.update(environment)
