@@ -4,10 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from repository import ROOT
-from test_wheel import FirstStart, make, plain
-
-from tests.harness.programs import run_well
+from test_wheel import FirstStart, make, start
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -18,8 +15,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def first_start(tmp_path_factory: pytest.TempPathFactory) -> FirstStart:
     folder = tmp_path_factory.mktemp("wheel") / "shop"
-    said = run_well("make", "start", f"TO={folder}", cwd=ROOT, env=plain(folder.parent))
-    assert f"{folder}: shop, on modeshift-" in said
+    assert f"{folder}: shop, on modeshift-" in start(folder)
     make(folder, "venv")
     (packages,) = (folder / ".venv/lib").glob("python*/site-packages")
     size = subprocess.run(["du", "-sm", packages], capture_output=True, check=True, text=True)

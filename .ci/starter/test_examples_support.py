@@ -10,13 +10,12 @@ import httpx
 import pytest
 from langgraph_sdk import get_client
 from playwright.sync_api import expect
-from repository import ROOT
-from test_wheel import make, plain, serving
+from repository import ROOT, lend_environment
+from test_wheel import ONE_AT_A_TIME, make, serving, start
 
 from tests.clients.page.browser import PROBLEM, Person, opened
 from tests.harness.clone import git
 from tests.harness.conversation import APPROVE
-from tests.harness.programs import run_well
 from tests.harness.server import Thread
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("support")]
@@ -33,7 +32,8 @@ call refund {"order": "A-17", "amount": 49.9}"""
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("support") / "shop"
-    run_well("make", "start", f"TO={folder}", "FROM=support", cwd=ROOT, env=plain(folder.parent))
+    start(folder, "FROM=support")
+    lend_environment(folder)  # an example names no packages of its own
     return folder
 
 
@@ -59,6 +59,7 @@ def get_refunded(shop: str, order: str) -> float:
 
 def test_it_is_small_says_how_to_begin_and_has_no_file_of_the_coding_agent() -> None:
     names = git(SUPPORT, "ls-files", "-co", "--exclude-standard").stdout.split()
+    assert "pyproject.toml" not in names
     written = [name for name in names if not re.match(r"cassettes/|tests/snapshots/", name)]
     lines = [
         line
@@ -75,7 +76,7 @@ def test_it_is_small_says_how_to_begin_and_has_no_file_of_the_coding_agent() -> 
 def test_make_check(clone: Path) -> None:
     """And what is derived of it is up to date, so that a newcomer's tree stays clean."""
     git(clone, "add", "--all")
-    make(clone, "check")
+    make(clone, ONE_AT_A_TIME, "check")
     make(clone, "renew")
     changed = git(clone, "diff", "--name-only").stdout.split()
     assert [name for name in changed if not name.startswith("docs/")] == []

@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import NamedTuple
 from zipfile import ZipFile
@@ -24,6 +25,8 @@ from tests.harness.server import Thread, free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel")]
 NOT_THEIRS = ("PYTHONPATH", "MODES_FOLDER", "SANDBOX", "CI")
+ONE_AT_A_TIME = "PYTEST=.venv/bin/pytest"
+"""For make, where three processes take longer to begin than the tests do."""
 
 
 class FirstStart(NamedTuple):
@@ -38,6 +41,13 @@ def plain(folder: Path) -> dict[str, str]:
     """A user's environment, with data of its own; what is installed is what ``make check`` had."""
     variables = environment(folder, MODEL="offline", UV_OFFLINE="1")
     return {name: value for name, value in variables.items() if name not in NOT_THEIRS}
+
+
+def start(folder: Path, *words: str) -> str:
+    """Begin a clone; one at a time, as each builds the wheel anew in the repository."""
+    with (ROOT / "Makefile").open() as lock:
+        flock(lock, LOCK_EX)
+        return run_well("make", "start", f"TO={folder}", *words, cwd=ROOT, env=plain(folder.parent))
 
 
 def make(clone: Path, *words: str) -> str:
@@ -75,7 +85,7 @@ def test_its_tests_look_at_the_owners_graph(clone: Path) -> None:
     known = nodes.read_text()
     try:
         nodes.write_text(known.replace("step.ask_model(mode)", 'step.ask_model("ask")'))
-        done = run("make", "test", "T=gates", cwd=clone, env=plain(clone.parent))
+        done = run("make", ONE_AT_A_TIME, "test", "T=gates", cwd=clone, env=plain(clone.parent))
     finally:
         nodes.write_text(known)
     assert "the model has the tools of another mode" in done.stdout
