@@ -4,9 +4,11 @@ All have the same model, the same tools on the same workspace, and no gate that
 needs a person for the call that the model makes.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
@@ -17,50 +19,94 @@ from langchain.agents.middleware import (
     ModelResponse,
 )
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import SystemMessage
+from langchain_core.messages import AnyMessage, SystemMessage
+from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import _messages_delta_reducer
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.pregel import Pregel
+from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from graph.agent import build as build_agent
-from modeshift import Agent
 from modeshift.models.loading import Models
-from modeshift.storage.threads import SqliteStore
+from modeshift.storage.opening import open_database
+from modeshift.storage.threads import open_saver, open_store, prepare_tables
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.journal import Journal
+from modeshift.threads.started_calls import StartedCalls
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.modes import load_catalog
 
 Saver = BaseCheckpointSaver[Any] | None
-Build = Callable[[BaseChatModel, Path, Saver], Pregel[Any, Any, Any, Any]]
+AnyAgent = Pregel[Any, Any, Any, Any]
+Build = Callable[[BaseChatModel, Path, Saver], AnyAgent]
+Open = Callable[[BaseChatModel, Path, Path | None], AbstractAsyncContextManager[AnyAgent]]
+"""A contender in a workspace, with its threads in a folder, or in memory alone."""
+DATABASE = "threads.sqlite"
+"""The name of the file in the folder."""
 
 
-def modeshift(model: BaseChatModel, workspace: Path, saver: Saver) -> Pregel[Any, Any, Any, Any]:
-    """This project, as it is."""
-    return _build_modeshift(model, workspace, saver)
-
-
-def modeshift_served(
-    model: BaseChatModel, workspace: Path, saver: Saver
-) -> Pregel[Any, Any, Any, Any]:
-    """As the server and the editor's agent run it: the host may set a mode at any time."""
-    agent = _build_modeshift(model, workspace, saver)
-    agent.store = (
-        SqliteStore(saver.conn) if isinstance(saver, AsyncSqliteSaver) else InMemoryStore()
-    )
+def build_modeshift(
+    model: BaseChatModel,
+    workspace: Path,
+    saver: Saver,
+    store: BaseStore,
+    started_calls: StartedCalls | None = None,
+) -> AnyAgent:
+    """This project as the server runs it: the host may set a mode at any time."""
+    catalog = load_catalog("code")
+    toolbox = build_toolbox(Workspace(workspace), catalog)
+    started_calls = started_calls or StartedCalls()
+    deps = AgentDeps(catalog, toolbox, Models(model), started_calls=started_calls)
+    agent = build_agent(deps, saver)
+    agent.store = store
     return agent
 
 
-def _build_modeshift(model: BaseChatModel, workspace: Path, saver: Saver) -> Agent:
-    catalog = load_catalog("code")
-    toolbox = build_toolbox(Workspace(workspace), catalog)
-    return build_agent(AgentDeps(catalog, toolbox, Models(model)), saver)
+@asynccontextmanager
+async def modeshift(
+    model: BaseChatModel, workspace: Path, folder: Path | None
+) -> AsyncIterator[AnyAgent]:
+    """With the store, the checkpointer and the journal that the server has."""
+    if folder is None:
+        yield build_modeshift(model, workspace, None, InMemoryStore())
+        return
+    database = open_database("", folder / DATABASE)
+    await prepare_tables(database)
+    started_calls = StartedCalls(Journal(database, folder))
+    async with open_saver(database) as saver, open_store(database) as store:
+        yield build_modeshift(model, workspace, saver, store, started_calls)
+    await database.close()
 
 
-def state_graph(model: BaseChatModel, workspace: Path, saver: Saver) -> Pregel[Any, Any, Any, Any]:
+@asynccontextmanager
+async def _open_peer(
+    build: Build, model: BaseChatModel, workspace: Path, folder: Path | None
+) -> AsyncIterator[AnyAgent]:
+    if folder is None:
+        yield build(model, workspace, None)
+        return
+    async with AsyncSqliteSaver.from_conn_string(str(folder / DATABASE)) as saver:
+        await saver.setup()
+        yield build(model, workspace, saver)
+
+
+class DeltaState(MessagesState):
+    """The messages as LangGraph's own ``DeltaChannel`` keeps them: what is new at each step."""
+
+    messages: Annotated[list[AnyMessage], DeltaChannel(_messages_delta_reducer)]
+
+
+def state_graph(
+    model: BaseChatModel,
+    workspace: Path,
+    saver: Saver,
+    state: type[MessagesState] = MessagesState,
+) -> AnyAgent:
     """LangGraph's own parts, and no modes, no gates: the floor."""
     tools = _tools(workspace)
     bound = model.bind_tools(tools)
@@ -69,8 +115,8 @@ def state_graph(model: BaseChatModel, workspace: Path, saver: Saver) -> Pregel[A
     async def call_model(state: MessagesState) -> dict[str, Any]:
         return {"messages": [await bound.ainvoke([prompt, *state["messages"]])]}
 
-    graph = StateGraph(MessagesState)
-    graph.add_node("model", call_model)
+    graph = StateGraph(state)
+    graph.add_node("model", call_model, input_schema=state)
     graph.add_node("tools", ToolNode(tools))
     graph.add_edge(START, "model")
     graph.add_conditional_edges("model", tools_condition)
@@ -118,15 +164,28 @@ class ModeMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return await handler(request)
 
 
+class DeltaAgentState(AgentState[Any]):
+    """``create_agent``'s state with a ``DeltaChannel`` for its messages."""
+
+    messages: Annotated[list[AnyMessage], DeltaChannel(_messages_delta_reducer)]
+
+
 def langchain_agent(
-    model: BaseChatModel, workspace: Path, saver: Saver
-) -> Pregel[Any, Any, Any, Any]:
+    model: BaseChatModel,
+    workspace: Path,
+    saver: Saver,
+    state: type[AgentState[Any]] | None = None,
+) -> AnyAgent:
     """``create_agent`` with a mode middleware and the human-in-the-loop middleware."""
     asks = HumanInTheLoopMiddleware(
         interrupt_on={"write_file": True, "edit_file": True, "execute_command": True}
     )
     return create_agent(
-        model, _tools(workspace), middleware=[ModeMiddleware(), asks], checkpointer=saver
+        model,
+        _tools(workspace),
+        middleware=[ModeMiddleware(), asks],
+        checkpointer=saver,
+        state_schema=state,
     )
 
 
@@ -135,10 +194,11 @@ def _tools(workspace: Path) -> list[Any]:
     return [toolbox[spec.name].runnable for spec in toolbox.specs if spec.group is not None]
 
 
-CONTENDERS: dict[str, Build] = {
+CONTENDERS: dict[str, Open] = {
     "modeshift": modeshift,
-    "modeshift, served": modeshift_served,
-    "StateGraph + ToolNode": state_graph,
-    "create_agent": langchain_agent,
+    "StateGraph + ToolNode": partial(_open_peer, state_graph),
+    "the same, DeltaChannel": partial(_open_peer, partial(state_graph, state=DeltaState)),
+    "create_agent": partial(_open_peer, langchain_agent),
+    "create_agent, Delta": partial(_open_peer, partial(langchain_agent, state=DeltaAgentState)),
 }
 REFERENCE = "create_agent"

@@ -16,9 +16,8 @@ from contextlib import AsyncExitStack, closing
 from pathlib import Path
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from benchmarks.contenders import CONTENDERS, REFERENCE
+from benchmarks.contenders import CONTENDERS, DATABASE, REFERENCE
 from benchmarks.model import InstantModel
 
 STEPS = (10, 100, 300)
@@ -27,22 +26,20 @@ STEPS = (10, 100, 300)
 class Entrant:
     """A contender, built once as in a server, and its database."""
 
-    def __init__(self, name: str, steps: int, folder: Path) -> None:
+    def __init__(self, name: str, steps: int, folder: Path, *, on_sqlite: bool) -> None:
         self.name = name
         self.steps = steps
-        self.folder = folder
-        self.database: Path | None = None
+        self.workspace = folder / "workspace"
+        self.folder = folder / name if on_sqlite else None
+        """Of its database."""
         self.times: list[float] = []
 
-    async def build(self, stack: AsyncExitStack, *, on_sqlite: bool) -> None:
-        """Build the agent; its checkpointer is closed with ``stack``."""
-        saver = None
-        if on_sqlite:
-            self.database = self.folder / f"{self.name}-{self.steps}.sqlite"
-            opened = AsyncSqliteSaver.from_conn_string(str(self.database))
-            saver = await stack.enter_async_context(opened)
-            await saver.setup()
-        self.agent = CONTENDERS[self.name](InstantModel(steps=self.steps), self.folder, saver)
+    async def build(self, stack: AsyncExitStack) -> None:
+        """Build the agent; it is closed with ``stack``."""
+        if self.folder is not None:
+            self.folder.mkdir()
+        opened = CONTENDERS[self.name](InstantModel(steps=self.steps), self.workspace, self.folder)
+        self.agent = await stack.enter_async_context(opened)
 
     async def run(self, thread: str) -> None:
         """One turn in a new thread; adds its milliseconds per step."""
@@ -59,10 +56,10 @@ class Entrant:
 
     def size(self) -> int:
         """Bytes of one thread's checkpoints and writes, without what SQLite itself takes."""
-        if self.database is None:
+        if self.folder is None:
             return 0
         total = 0
-        with closing(sqlite3.connect(self.database)) as connection:
+        with closing(sqlite3.connect(self.folder / DATABASE)) as connection:
             for column, table in (("checkpoint", "checkpoints"), ("value", "writes")):
                 query = f"select sum(length({column})) from {table} where thread_id = '0'"  # noqa: S608
                 total += connection.execute(query).fetchone()[0]
@@ -76,15 +73,17 @@ async def bench(rounds: int, counts: Sequence[int]) -> None:
         print("SQLite" if on_sqlite else "no checkpointer")
         for steps in counts:
             with tempfile.TemporaryDirectory() as folder:
-                (Path(folder) / "a.txt").write_text("hello\n" * 20)
-                entrants = [Entrant(name, steps, Path(folder)) for name in CONTENDERS]
-                await _compare(entrants, rounds, on_sqlite=on_sqlite)
+                root = Path(folder)
+                (root / "workspace").mkdir()
+                (root / "workspace/a.txt").write_text("hello\n" * 20)
+                entrants = [Entrant(name, steps, root, on_sqlite=on_sqlite) for name in CONTENDERS]
+                await _compare(entrants, rounds)
 
 
-async def _compare(entrants: list[Entrant], rounds: int, *, on_sqlite: bool) -> None:
+async def _compare(entrants: list[Entrant], rounds: int) -> None:
     async with AsyncExitStack() as stack:
         for entrant in entrants:
-            await entrant.build(stack, on_sqlite=on_sqlite)
+            await entrant.build(stack)
         for thread in range(rounds + 1):  # the first round warms up
             for entrant in entrants:
                 await entrant.run(str(thread))
@@ -93,7 +92,7 @@ async def _compare(entrants: list[Entrant], rounds: int, *, on_sqlite: bool) -> 
         times, others = entrant.times[1:], reference.times[1:]
         ratio = statistics.median(a / b for a, b in zip(times, others, strict=True))
         row = f"  {entrant.name:22}{entrant.steps:>6}{statistics.median(times):>9.2f}{ratio:>7.2f}"
-        if on_sqlite:
+        if entrant.folder is not None:
             row += f"{entrant.size() / 1024:>10.0f}{entrant.size() / reference.size():>7.2f}"
         print(row, flush=True)
 

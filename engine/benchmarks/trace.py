@@ -20,10 +20,11 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 from typing_extensions import override
 
-from benchmarks.contenders import modeshift_served
+from benchmarks.contenders import build_modeshift
 from tests.harness.scripted import ScriptedModel, calling
 
 OURS = frozenset({"modeshift", "graph", "tools", "modes", "prompts"})
@@ -127,8 +128,8 @@ class Journey:
 
     def __init__(self, folder: Path, tracer: Tracer, answers: Sequence[AIMessage]) -> None:
         self._tracer = tracer
-        self._agent = modeshift_served(
-            ScriptedModel(answers=[*answers, *answers]), folder, InMemorySaver()
+        self._agent = build_modeshift(
+            ScriptedModel(answers=[*answers, *answers]), folder, InMemorySaver(), InMemoryStore()
         )
 
     async def say(self, thread: str) -> tuple[list[Hop], list[list[Hop]]]:

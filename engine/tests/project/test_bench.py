@@ -19,8 +19,14 @@ def rows_of(*command: str) -> list[str]:
 def test_a_short_round() -> None:
     rows = rows_of("benchmarks.steps", "--rounds", "1", "--steps", "3")
     assert [row.split("  ")[1] for row in rows] == [*CONTENDERS] * 2
-    sizes = [float(row.split()[-2]) for row in rows[3:]]
+    sizes = [float(row.split()[-2]) for row in rows[len(CONTENDERS) :]]
     assert all(size > 0 for size in sizes)
+
+
+def test_a_start() -> None:
+    rows = rows_of("benchmarks.start", "--rounds", "1")
+    assert [row.split()[0] for row in rows] == ["create_agent", "modeshift"]
+    assert all(float(row.split()[1]) > 0 for row in rows)
 
 
 def test_few_modes_and_many() -> None:
