@@ -12,10 +12,10 @@ from typing import NamedTuple
 from modeshift.modes.errors import ToolFailedError
 from modeshift.sandbox import git, seccomp
 from modeshift.sandbox.bubblewrap import Bubblewrap, find_bubblewrap, try_program
-from modeshift.sandbox.looks import Look, find_look
+from modeshift.sandbox.folder_watcher import SHARE
 from modeshift.sandbox.mounts import ROOT, Protection, choose_protection
-from modeshift.sandbox.news import SHARE
 from modeshift.sandbox.scan import Scan, find_few_linked_outside, find_linked_outside, scan
+from modeshift.sandbox.scanner import Scanner, get_scanner
 from modeshift.tools.processes.background import Calling
 from modeshift.tools.processes.process import Ended, Limits, Program, run_program
 from modeshift.tools.processes.sandboxes import (
@@ -95,7 +95,7 @@ class BubblewrapSandbox:
         yield SandboxCheck("yes", "  they have none of the agent's environment, no keys")
         try:
             findings = scan(workspace)
-            yield _check_news(workspace)
+            yield _check_watches(workspace)
             for text, line in TRIED:
                 if self.options.has_network and line == NETWORK:
                     yield SandboxCheck("no", "  the network is within reach: COMMAND_NETWORK=true")
@@ -144,8 +144,8 @@ class BubblewrapSandbox:
         return replace(ended, text=text)
 
     def _scan(self, workspace: Workspace) -> Scan:
-        look = find_look(workspace.root, finds_secrets=not self.options.shows_secrets)
-        return look.take(workspace)
+        scanner = get_scanner(workspace.root, finds_secrets=not self.options.shows_secrets)
+        return scanner.scan(workspace)
 
     def _name_made(self, workspace: Workspace, before: Scan) -> list[str]:
         """What the command made that steers people and tools."""
@@ -220,19 +220,19 @@ def _holds(bubblewrap: Bubblewrap, options: SandboxOptions, findings: Scan, line
         return not try_program(program)
 
 
-def _check_news(workspace: Path) -> SandboxCheck:
-    look = Look(workspace, finds_secrets=True)
-    look.take(Workspace(workspace))
-    unwatched, count = look.count_unwatched()
+def _check_watches(workspace: Path) -> SandboxCheck:
+    scanner = Scanner(workspace, finds_secrets=True)
+    scanner.scan(Workspace(workspace))
+    unwatched, count = scanner.count_unwatched()
     if not unwatched:
-        text = "  what is new in the workspace is protected, too: the kernel tells of it"
+        text = "  what is new in the workspace is protected, too: the kernel says what changes"
         return SandboxCheck("yes", text)
     return SandboxCheck(
         "partly",
-        f"  each command waits until {unwatched} of {count} folders have been looked into again",
+        f"  each command waits while {unwatched} of {count} folders are read again",
         (
-            "the kernel tells of no change on a network file system and some others; or raise",
-            f"  fs.inotify.max_user_watches, of which one in {SHARE} is used",
+            "the kernel does not see every change on a network file system and some others;",
+            f"  elsewhere raise fs.inotify.max_user_watches, of which one in {SHARE} is used",
         ),
     )
 

@@ -65,7 +65,7 @@ class FolderScan(NamedTuple):
     inode: tuple[int, int] = (0, 0)
     """With its device."""
     watch: int | None = None
-    """As of ``News.watch``: the folder holds the same as long as there are no news of it."""
+    """The number of the watch: the folder holds the same until ``FolderWatcher`` names it."""
 
 
 ListFolder = Callable[[str, str, bool], FolderScan]
@@ -73,7 +73,7 @@ ListFolder = Callable[[str, str, bool], FolderScan]
 
 def scan(root: Path) -> Scan:
     """Look at all names; raises ``ToolFailedError`` where there are too many. Blocks."""
-    return look_into_repositories(collect(root, Lister(root).look_into))
+    return look_into_repositories(collect(root, FolderLister(root).look_into))
 
 
 def collect(root: Path, list_folder: ListFolder) -> Scan:
@@ -107,15 +107,15 @@ def look_into_repositories(findings: Scan) -> Scan:
 
 
 @dataclass(frozen=True)
-class Lister:
-    """Looks into the folders of a workspace, one by one."""
+class FolderLister:
+    """Reads the folders of a workspace, one by one."""
 
     root: Path
     finds_secrets: bool = True
     ignores: Ignores | None = None
     """Tells whether an ignore file names a path, which ends in a slash for a folder."""
     watch: Callable[[int], int | None] = lambda _: None
-    """As ``News.watch``."""
+    """As ``FolderWatcher.watch``."""
 
     def look_into(self, folder: str, deep: str, steers: bool) -> FolderScan:
         """Look at the names in a folder; raises ``ToolFailedError``. Blocks."""

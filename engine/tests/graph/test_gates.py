@@ -234,7 +234,7 @@ async def test_a_client_supplies_calls_of_its_own(workspace: Path) -> None:
 async def test_what_a_run_says_of_its_node_does_not_change_it(workspace: Path) -> None:
     """Nodes of modes share a function, which LangGraph tells the name of the node that runs."""
     nodes = ("code", "act", "switch_mode", "no_such_node")
-    talk = script(workspace, *[[WRITE], "no"] * len(nodes))
+    talk = script(workspace, *(step for _ in nodes for step in ([WRITE], "no")))
     for node in nodes:
         talk.config = {**talk.config, "metadata": {"langgraph_node": node}}
         await talk.say("go", mode="ask")

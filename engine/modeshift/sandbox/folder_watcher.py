@@ -1,4 +1,4 @@
-"""``News``: the kernel's (inotify) of what changes in folders, and in what is mounted."""
+"""``FolderWatcher``: asks the kernel (inotify) which folders, and whether mounts, have changed."""
 
 import ctypes
 import fcntl
@@ -13,14 +13,14 @@ from weakref import WeakSet
 
 LIMIT = Path("/proc/sys/fs/inotify/max_user_watches")
 SHARE = 4
-"""One in so many of the user's watches is taken at most: editors need some, too."""
-TOLD = frozenset(
+"""At most one in four of the user's watches is taken: editors need some, too."""
+WATCHABLE = frozenset(
     {0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x01021994, 0x794C7630}
     # ext2-4, xfs, btrfs, f2fs, tmpfs, overlay
 )
-"""File systems that nobody changes but this kernel."""
+"""File systems that only this kernel changes, so that it sees each change."""
 _MASK = 0x100 | 0x200 | 0x40 | 0x80 | 0x01000000  # made, deleted, moved away or here; folders only
-_LOST = -1  # in place of a watch: the queue was full
+_OVERFLOW = -1  # in place of a watch: the queue was full
 _EVENT = struct.Struct(
     "iIII"
 )  # watch, what happened, a cookie, the length of the name that follows
@@ -28,14 +28,14 @@ _GET_FLAGS, _ENCRYPTED = 0x80086601, 0x800
 _LIBC = ctypes.CDLL(None)
 
 
-class News:
-    """Of the folders that are watched; for one process, and one thread at a time.
+class FolderWatcher:
+    """For one process, and one thread at a time.
 
-    They are there when the call ends that changes a folder, also one from the sandbox.
+    A change can be read as soon as the system call that makes it has returned, in the sandbox too.
     """
 
     def __init__(self) -> None:
-        """Where there are none to be had, nothing is watched."""
+        """Where the kernel gives no queue, nothing is watched."""
         self._watches: set[int] = set()
         self._process = os.getpid()
         self._limit = 0
@@ -52,9 +52,9 @@ class News:
             os.close(descriptor)
 
     def watch(self, folder: int) -> int | None:
-        """Watch the folder of a descriptor; gives a number for it, None where that cannot be."""
-        is_room = sum(len(news._watches) for news in list(_all)) < self._limit
-        if not is_room or not _tells_all(folder):
+        """Watch the folder of a descriptor; gives the watch's number, None where there is none."""
+        is_room = sum(len(other._watches) for other in list(_all)) < self._limit
+        if not is_room or not _sees_all_changes(folder):
             return None
         path = f"/proc/self/fd/{folder}".encode()
         watch: int = _LIBC.inotify_add_watch(self._queue, path, _MASK)
@@ -64,41 +64,41 @@ class News:
         return watch
 
     def keep(self, watches: set[int | None]) -> None:
-        """Watch no others any longer."""
+        """End all other watches."""
         for watch in self._watches - watches:
             _LIBC.inotify_rm_watch(self._queue, watch)  # it may have gone with its folder
         self._watches.intersection_update(watches)
 
-    def read(self) -> set[int] | None:
-        """Which have changed, or are watched no more; None where news may have been lost."""
+    def read_changed(self) -> set[int] | None:
+        """Watches whose folder has changed, or that have ended; None where an event may be lost."""
         if self._process != os.getpid():  # what is read here is missed there
             return None
         if self._queue == -1:
             return set()
         size = struct.unpack("i", fcntl.ioctl(self._queue, termios.FIONREAD, bytes(4)))[0]
-        told = os.read(self._queue, size) if size else b""
+        events = os.read(self._queue, size) if size else b""
         changed = set()
-        place = 0
-        while place < len(told):
-            watch, _, _, length = _EVENT.unpack_from(told, place)
+        offset = 0
+        while offset < len(events):
+            watch, _, _, length = _EVENT.unpack_from(events, offset)
             changed.add(watch)
-            place += _EVENT.size + length
-        return None if _LOST in changed else changed & self._watches
+            offset += _EVENT.size + length
+        return None if _OVERFLOW in changed else changed & self._watches
 
     def has_new_mounts(self) -> bool:
-        """Whether anything has been mounted, or unmounted, since the last time."""
+        """Whether anything has been mounted or unmounted since the last call."""
         poll = select.poll()
         poll.register(self._mounts, select.POLLPRI)
         return self._mounts == -1 or bool(poll.poll(0))
 
 
-_all = WeakSet[News]()
+_all = WeakSet[FolderWatcher]()
 
 
-def _tells_all(folder: int) -> bool:
-    """Not of what others change on a server, nor of names that a key to a folder decrypts."""
+def _sees_all_changes(folder: int) -> bool:
+    """Not where a server's other clients change files, or an added key decrypts names."""
     details = (ctypes.c_long * 64)()
-    if _LIBC.fstatfs(folder, details) or details[0] not in TOLD:
+    if _LIBC.fstatfs(folder, details) or details[0] not in WATCHABLE:
         return False
     try:
         flags = fcntl.ioctl(folder, _GET_FLAGS, bytes(8))

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from modeshift.modes.errors import ToolFailedError
-from modeshift.sandbox import news
-from modeshift.sandbox.looks import Look
-from modeshift.sandbox.scan import Lister, Scan, scan
+from modeshift.sandbox import folder_watcher
+from modeshift.sandbox.scan import FolderLister, Scan, scan
+from modeshift.sandbox.scanner import Scanner
 from modeshift.tools.processes.sandboxes import SandboxCheck
 from modeshift.tools.workspace.workspace import Workspace
 from tests.tools.racing import repeating
@@ -42,20 +42,20 @@ CHANGES = {
 
 
 @pytest.fixture
-def look(workspace: Path, tmp_path: Path) -> Look:
+def scanner(workspace: Path, tmp_path: Path) -> Scanner:
     write(workspace, "src/plain", "app/sub/AGENTS.md", "app/.git/HEAD", "app/sub/x/y")
     (workspace / "app/AGENTS.md").symlink_to("sub/AGENTS.md")
     write(tmp_path / "outside", ".env", "deep/AGENTS.md")
-    look = Look(workspace, finds_secrets=True)
-    take(look, workspace)
-    return look
+    scanner = Scanner(workspace, finds_secrets=True)
+    take(scanner, workspace)
+    return scanner
 
 
-def take(look: Look, workspace: Path) -> set[str]:
-    """What is found, which is no less than by a look that is the first."""
-    found = look.take(Workspace(workspace))
+def take(scanner: Scanner, workspace: Path) -> set[str]:
+    """What is found, which is no less than by a scanner that is the first."""
+    found = scanner.scan(Workspace(workspace))
     assert found == scan(workspace)
-    assert found == look.take(Workspace(workspace))
+    assert found == scanner.scan(Workspace(workspace))
     return found.secrets | found.deciding
 
 
@@ -64,17 +64,17 @@ def shell(workspace: Path, line: str) -> None:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_has_changed_is_found(look: Look, workspace: Path, change: str) -> None:
+def test_what_has_changed_is_found(scanner: Scanner, workspace: Path, change: str) -> None:
     line, found = CHANGES[change]
-    assert found not in take(look, workspace)
+    assert found not in take(scanner, workspace)
     shell(workspace, line)
-    assert found in take(look, workspace)
+    assert found in take(scanner, workspace)
     # In what is new, too, the next change is seen.
     for folder in [workspace, *(path for path in workspace.rglob("*") if path.is_dir())]:
         (folder / "later.env").touch()
-        take(look, workspace)
+        take(scanner, workspace)
     shell(workspace, "find . -name .env -delete")
-    assert f"{Path(found).parent}/.env" not in take(look, workspace)
+    assert f"{Path(found).parent}/.env" not in take(scanner, workspace)
 
 
 def test_a_folder_is_watched_before_it_is_listed(workspace: Path) -> None:
@@ -82,7 +82,9 @@ def test_a_folder_is_watched_before_it_is_listed(workspace: Path) -> None:
         os.mkdir(".env", dir_fd=folder)
         return 1
 
-    assert ("secrets", ".env") in Lister(workspace, watch=watch).look_into("", "", False).found
+    assert ("secrets", ".env") in FolderLister(workspace, watch=watch).look_into(
+        "", "", False
+    ).found
 
 
 @needs_sandbox
@@ -100,63 +102,63 @@ async def test_it_is_protected_before_the_next_command(workspace: Path, tmp_path
         assert "ermission denied" in await run(f"cat {file}"), file
 
 
-def overflow(look: Look, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def overflow(scanner: Scanner, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(int(Path("/proc/sys/fs/inotify/max_queued_events").read_text()) // 2 + 1):
         (workspace / "src/plain").rename(workspace / "src/other")
         (workspace / "src/other").rename(workspace / "src/plain")
 
 
-def leave_no_watch(look: Look, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def leave_no_watch(scanner: Scanner, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = workspace.parent / "limit"
     limit.write_text("8")
-    monkeypatch.setattr(news, "LIMIT", limit)
-    monkeypatch.setattr(news, "_all", type(news._all)())
-    overflow(look, workspace, monkeypatch)
-    take(look, workspace)
-    unwatched, folders = look.count_unwatched()
-    assert folders - unwatched == 8 // news.SHARE
+    monkeypatch.setattr(folder_watcher, "LIMIT", limit)
+    monkeypatch.setattr(folder_watcher, "_all", type(folder_watcher._all)())
+    overflow(scanner, workspace, monkeypatch)
+    take(scanner, workspace)
+    unwatched, folders = scanner.count_unwatched()
+    assert folders - unwatched == 8 // folder_watcher.SHARE
 
 
-def let_a_child_read_them(look: Look, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def let_a_child_read(scanner: Scanner, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(workspace, "app/before.env")
     if not (child := os.fork()):
-        look.take(Workspace(workspace))
+        scanner.scan(Workspace(workspace))
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
 
 
-def fail(look: Look, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def fail(scanner: Scanner, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch, pytest.raises(ToolFailedError, match="none left"):
         patch.setattr(os, "scandir", _raise)
         write(workspace, "app/before.env")
-        look.take(Workspace(workspace))
+        scanner.scan(Workspace(workspace))
 
 
 def _raise(_: int) -> None:
     raise OSError(24, "none left")
 
 
-Lose = Callable[[Look, Path, pytest.MonkeyPatch], None]
+Lose = Callable[[Scanner, Path, pytest.MonkeyPatch], None]
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.parametrize("lose", [overflow, leave_no_watch, let_a_child_read_them, fail])
-def test_where_news_are_lost_all_is_looked_at(
-    look: Look, workspace: Path, monkeypatch: pytest.MonkeyPatch, lose: Lose
+@pytest.mark.parametrize("lose", [overflow, leave_no_watch, let_a_child_read, fail])
+def test_where_events_are_lost_all_is_scanned(
+    scanner: Scanner, workspace: Path, monkeypatch: pytest.MonkeyPatch, lose: Lose
 ) -> None:
-    lose(look, workspace, monkeypatch)
+    lose(scanner, workspace, monkeypatch)
     write(workspace, "src/.env", "app/sub/x/.env")
-    assert {"src/.env", "app/sub/x/.env"} <= take(look, workspace)
+    assert {"src/.env", "app/sub/x/.env"} <= take(scanner, workspace)
 
 
 MOUNTED = """
 import sys
 from pathlib import Path
-from tests.tools.sandbox.test_looks import Look, shell, take
+from tests.tools.sandbox.test_scanner import Scanner, shell, take
 root = Path(sys.argv[1])
-look = Look(root, finds_secrets=True)
-take(look, root)
-assert not look.count_unwatched()[0]
+scanner = Scanner(root, finds_secrets=True)
+take(scanner, root)
+assert not scanner.count_unwatched()[0]
 for line, found in (
     ("mount -t tmpfs none app/sub; touch app/sub/.env", "app/sub/.env"),
     ("touch app/sub/b.pem", "app/sub/b.pem"),
@@ -166,14 +168,14 @@ for line, found in (
     ("mount -t ramfs none app/sub/x; touch app/sub/x/.env", "app/sub/x/.env"),
     ("touch app/sub/x/d.pem", "app/sub/x/d.pem"),
 ):
-    assert found not in take(look, root), line
+    assert found not in take(scanner, root), line
     shell(root, line)
-    assert found in take(look, root), line
-assert look.count_unwatched()[0] == 1
+    assert found in take(scanner, root), line
+assert scanner.count_unwatched()[0] == 1
 """
 
 
-def test_what_is_mounted_in_the_workspace(look: Look, workspace: Path) -> None:
+def test_what_is_mounted_in_the_workspace(scanner: Scanner, workspace: Path) -> None:
     command = ["unshare", "--user", "--map-root-user", "--mount"]
     if subprocess.run([*command, "true"], capture_output=True, check=False).returncode:
         pytest.skip("no user namespaces here")
@@ -184,7 +186,7 @@ def test_what_is_mounted_in_the_workspace(look: Look, workspace: Path) -> None:
 
 
 @needs_sandbox
-def test_the_doctor_says_where_there_are_no_news(
+def test_the_doctor_says_what_is_not_watched(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def find_row() -> SandboxCheck:
@@ -192,7 +194,7 @@ def test_the_doctor_says_where_there_are_no_news(
 
     write(workspace, "a/x", "b/x")
     assert find_row().status == "yes"
-    monkeypatch.setattr(news, "LIMIT", workspace / "missing")
+    monkeypatch.setattr(folder_watcher, "LIMIT", workspace / "missing")
     row = find_row()
     assert row.status == "partly"
     assert "3 of 3 folders" in row.text
@@ -219,9 +221,9 @@ def make(workspace: Path, outside: Path) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("tries", [500, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_nothing_is_missed_in_a_race(
-    look: Look, workspace: Path, tmp_path: Path, tries: int
+    scanner: Scanner, workspace: Path, tmp_path: Path, tries: int
 ) -> None:
-    """Looks are taken all the time while it is made; the first after that must see it."""
+    """Scans are made all the time meanwhile; the first after a change must see it."""
     made: list[tuple[str, str]] = []
     seen = threading.Semaphore(1)
     steps = make(workspace, tmp_path / "outside")
@@ -234,7 +236,7 @@ def test_nothing_is_missed_in_a_race(
     with repeating(write_on):
         while checked < tries:
             is_made = len(made) > checked
-            findings: Scan = look.take(Workspace(workspace))
+            findings: Scan = scanner.scan(Workspace(workspace))
             during += not is_made
             if is_made:
                 field, path = made[checked]
