@@ -281,8 +281,8 @@ def _parse_mode(
             if entry.keys() & {*EDGES, "enter_from"}:
                 lines = find_edge_lines(text, place, EDGES)
                 entry["lines"] = lines
-            entry |= {"level": level, "file": name}
-        return Mode.model_validate(entry)
+        written = ModeText.model_validate(entry)
+        return Mode.model_construct(**dict(written), level=level, file=name)
     except ValidationError as error:
         at = [".".join(map(str, problem["loc"][:2])) for problem in error.errors()]
         named = [lines[place] for place in (at[0], at[0].partition(".")[0]) if place in lines]
