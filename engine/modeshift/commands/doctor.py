@@ -123,7 +123,7 @@ def _check_modes(deps: AgentDeps) -> Iterator[str]:
 
 
 def _check_models(deps: AgentDeps) -> Iterator[str]:
-    """What the models' servers say, and how the models are told of a change of mode."""
+    """What the models' servers say of them, and how a change of mode is sent to each."""
     modes = {mode.model or deps.models.default: mode for mode in reversed(deps.catalog.values())}
     for name, mode in modes.items():
         if problem := deps.models.problem(mode):
@@ -161,7 +161,7 @@ def _check_browser() -> Iterator[str]:
 
 
 def _check_parts() -> Iterator[str]:
-    """What of this distribution and of others is not there, and why."""
+    """Which parts of this and of other distributions do not load, and why."""
     for entry in (entry for group in GROUPS for entry in list_parts(group)):
         try:
             load_part(entry)

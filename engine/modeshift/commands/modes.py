@@ -23,7 +23,7 @@ from modeshift.tools.server_tools import ManagedServer, NoPool, Offer, ServerPoo
 
 
 def with_server_tools(deps: AgentDeps, *, start: bool) -> AgentDeps:
-    """With the tools that a person has trusted; or, to ``start``, those that there are now."""
+    """With the tools that a person has trusted; with ``start``, those that the servers list now."""
     if start:
         pool = open_pool()
         if not isinstance(pool, NoPool):
@@ -49,7 +49,7 @@ async def _start_all(deps: AgentDeps, pool: ServerPool) -> None:
 
 
 def list_servers(servers: Sequence[FoundServer], deps: AgentDeps) -> Iterator[str]:
-    """Each server, and what is known of it."""
+    """A line on each MCP server."""
     known = {server.server.name: server.offer for server in deps.servers}
     width = max(len(server.name) for server in servers)
     for server in servers:
@@ -176,7 +176,7 @@ def _explain(mode: Mode, tool: ToolSpec, reason: str) -> str:
 
 
 def _explain_reach(deps: AgentDeps, mode: Mode, tool: ToolSpec, kind: Kind) -> str:
-    """Whether a command is held to what the mode may edit."""
+    """Whether commands can change only what the mode may edit."""
     restriction = deps.seat(mode.slug).edit_restriction
     if not tool.effect.runs_programs or kind == "deny" or restriction is None:
         return ""

@@ -51,7 +51,7 @@ def main(*, json: bool = False) -> list[str]:
 
 
 class _Progress:
-    """Says every two seconds how far it is."""
+    """Prints every two seconds how many configurations there are so far."""
 
     def __init__(self) -> None:
         self._next = monotonic() + 2

@@ -1,4 +1,4 @@
-"""``YesOrNo``: what a command asks in between; a ``main`` yields it among its lines."""
+"""``YesOrNo``: a question that a command asks; its ``main`` yields it among its lines."""
 
 import sys
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass
 class YesOrNo:
-    """Answered by ``y`` or ``yes`` on standard input; by anything else, or its end, with no."""
+    """``y`` or ``yes`` on standard input is a yes; anything else, or its end, is a no."""
 
     text: str
     is_yes: bool = False

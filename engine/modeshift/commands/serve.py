@@ -15,9 +15,9 @@ from modeshift.modes.errors import ConfigurationError
 from modeshift.project import find_root
 
 MAX_CONNECTIONS = 80
-"""Of all processes: Postgres takes 100 by default, 3 of them a superuser's."""
+"""For all processes together: Postgres takes 100 by default, of which 3 are a superuser's."""
 OURS = 8
-"""In a process: the journal's and the server's, 4 each (modeshift/storage/postgres.py)."""
+"""Connections of one process beside Aegra's: 4 each of the journal and the server."""
 
 
 def main(*, port: str | None = None, workers: str | None = None) -> Iterator[str]:
@@ -63,7 +63,7 @@ def main(*, port: str | None = None, workers: str | None = None) -> Iterator[str
 
 
 def _build_environment(settings: Settings, processes: int) -> dict[str, str]:
-    """What Aegra reads there."""
+    """The environment that Aegra reads."""
     defaults = {**DEFAULTS, "LOG_LEVEL": "WARNING", **divide_connections(processes)}
     return {
         **{name: os.environ.get(name, value) for name, value in defaults.items()},
@@ -76,7 +76,7 @@ def _build_environment(settings: Settings, processes: int) -> dict[str, str]:
 
 
 def divide_connections(processes: int) -> dict[str, str]:
-    """Aegra's pools of each: with ours, up to 8 processes leave some of Postgres' own limit."""
+    """How many connections Aegra's pools get in each of so many processes."""
     most = min(max(MAX_CONNECTIONS // processes - OURS, 4), 50)
     for_checkpoints = most * 2 // 5
     return {

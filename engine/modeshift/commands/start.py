@@ -16,19 +16,19 @@ LEFT_OUT = (
     *("docs/pictures/", ".github/", "CONTRIBUTING.md"),
 )
 OWN = ("modes/", "prompts/", "tools/", "tests/", "cassettes/", "README.md")
-"""What an example has instead of the clone's."""
+"""What an example has of its own in place of the clone's."""
 SHARED = (
     *("prompts/_", "tools/conversation.py"),
     *("tests/test_graph.py", "tests/test_mode_names.py", "tests/test_snapshots.py"),
 )
-"""What it has of these all the same, as it fits every agent."""
+"""What an example takes from the clone all the same, as it fits every agent."""
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 def main(
     to: str | None = None, source: str | None = None, name: str | None = None
 ) -> Iterator[str]:
-    """What was written; raises ``ConfigurationError``, and then nothing is."""
+    """Write the clone, and say what was written. Raises ``ConfigurationError``: nothing is then."""
     root = find_root()
     if not to:
         raise ConfigurationError("say where the new clone begins: make start TO=../shop")
@@ -79,7 +79,7 @@ def _find_example(root: Path, source: str | None) -> Path | None:
 
 
 def _find_wheel(root: Path) -> Path:
-    """The one that this clone has, or one that is built of its folder ``engine``."""
+    """The wheel that this clone has, or one that is built from its folder ``engine``."""
     folder = root / "wheels"
     if (root / ENGINE_FOLDER).is_dir():
         folder = root / ".venv/wheels"

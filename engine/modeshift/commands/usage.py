@@ -30,12 +30,12 @@ _HEADS = ("answers", "input", "cached", "written", "output")
 
 
 class ThreadUsage(NamedTuple):
-    """What one thread has taken; by model, and empty for one of a version that did not count."""
+    """What one thread has taken by model; empty for a thread from before tokens were counted."""
 
     id: str
     taken: dict[str, Tokens]
     turn: dict[str, Tokens]
-    """Of it, in the last turn."""
+    """The part of the last turn."""
     last: Fill | None
 
 

@@ -61,7 +61,7 @@ def _say(mode: Mode, place: str, problem: str) -> str:
 
 
 def _list_ends(mode: Mode) -> Iterator[tuple[str, str, str | None]]:
-    """Where each edge stands, its other end, and its condition."""
+    """Of each edge the place in its file, the other mode, and the condition."""
     for number, exit in enumerate(mode.switches or ()):
         yield f"switches.{number}", exit.to, exit.when
     for number, entry in enumerate(mode.enter_from or ()):

@@ -1,4 +1,4 @@
-"""``LastLoaded``: what files gave before, where one of them does not load any more."""
+"""``LastLoaded``: keeps what files gave, for when one of them does not load any more."""
 
 import os
 import re
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class LastLoaded:
-    """What was loaded at one time from files of which each may change, or not load any more.
+    """What files gave when they were last read, each of which may later change or be broken.
 
     Make it before reading the files, from the one before.
     """
@@ -32,7 +32,7 @@ class LastLoaded:
         self._loaded: dict[str, Any] = {}
 
     def load(self, name: str, load: Callable[[], T | None], *, is_needed: bool = False) -> T | None:
-        """What ``load`` gives, or where that raises ``ModeFileError``, what it gave before.
+        """The result of ``load``, or its last one where it raises ``ModeFileError`` now.
 
         Then a notice says so; if it gave nothing before, and that ``is_needed``, it is raised.
         """

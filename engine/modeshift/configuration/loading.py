@@ -67,7 +67,7 @@ class AgentLoader:
     """For one workspace and model. Can load again; if that fails, the last version stays."""
 
     loaded: LoadedFiles | None = None
-    """What ``deps`` was last made from."""
+    """The files that ``deps`` was last made from."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class AgentLoader:
         loaded = self.loaded = self._load()
         notices = [*loaded.notices]
         for mode in {mode.model: mode for mode in loaded.catalog.values()}.values():
-            with suppress(ConfigurationError):  # it is told below
+            with suppress(ConfigurationError):  # said below
                 self._models.learn(mode)
         for slug in loaded.catalog:
             mode = loaded.catalog[slug]
@@ -199,7 +199,7 @@ MAX_CACHED = 100
 
 
 class CachedAgent(NamedTuple):
-    """An agent, and what its nodes share."""
+    """An agent, with the loader that made it."""
 
     agent: Agent
     loader: AgentLoader

@@ -37,7 +37,7 @@ MAX_WARNINGS = 20
 MAX_SECONDS = 3600
 _STDIO = "stdio"
 _TRANSPORTS = {_STDIO: _STDIO, "http": "http", "streamablehttp": "http"}
-"""By spelling, without dashes and capitals."""
+"""Names of transports, without dashes and capitals, as files spell them."""
 _DROPPED = {"alwaysAllow", "autoApprove"}
 _REFERENCE = re.compile(r"\$\{([^}]*)\}?")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(:-(?P<default>.*))?", re.S)
@@ -85,7 +85,7 @@ class ServerEntry(BaseModel):
 
     @property
     def texts(self) -> list[str]:
-        """All that may hold a ``${VAR}``."""
+        """All texts of it that may have a ``${VAR}``."""
         single = [text for text in (self.command, self.cwd, self.url) if text is not None]
         return [*single, *self.args, *self.env, *self.env.values(), *self.headers.values()]
 
@@ -101,7 +101,7 @@ class ServerEntry(BaseModel):
         return tuple(dict.fromkeys(names))
 
     def as_written(self) -> dict[str, Any]:
-        """What it says beyond the defaults, as JSON: what a person trusts."""
+        """What it says beyond the defaults, as JSON: this is what a person trusts."""
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
     def resolve(
@@ -230,7 +230,7 @@ def _list_dropped(server: str, value: Mapping[str, Any]) -> Iterator[str]:
 
 USER_FILE = "mcp.json"
 PROJECT_FILES = (".mcp.json", ".kilocode/mcp.json", ".roo/mcp.json")
-"""The earlier one's servers go before the later one's."""
+"""In order of precedence, the first wins."""
 MAX_FILE_BYTES = 1_000_000
 
 
@@ -241,9 +241,9 @@ class FoundServer:
     name: str
     source: str
     server: Server | None = None
-    """What can be started."""
+    """The server that can be started, if one can."""
     problem: str = ""
-    """Why nothing is."""
+    """Why it cannot be started."""
 
 
 @dataclass(frozen=True)
@@ -284,7 +284,7 @@ def read_project_servers(workspace: Workspace) -> ProjectServers:
 def read_servers(
     last: LastLoaded, settings: Settings, workspace: Workspace, editor: Iterable[Server] = ()
 ) -> tuple[FoundServer, ...]:
-    """All that there are, by precedence; what does not load becomes a notice. Blocks.
+    """All servers, by precedence; what does not load becomes a notice. Blocks.
 
     ``editor`` are those of the editor's session.
     """

@@ -21,7 +21,7 @@ def list_template(settings: Settings) -> tuple[Path, ...]:
 
 
 def list_databases(settings: Settings) -> tuple[Path, ...]:
-    """The files of both databases, but for the owners', which come and go with each process.
+    """The files of both databases, without those that come and go with each process.
 
     A decision is bound to this list, and counts in another process and after a crash.
     """
@@ -30,7 +30,7 @@ def list_databases(settings: Settings) -> tuple[Path, ...]:
 
 
 def list_database_files(file: Path) -> tuple[Path, ...]:
-    """An SQLite file and those beside it: locks, a terminal's history, version 0.1's signal."""
+    """An SQLite file and what lies beside it: locks, the terminal's history, a file of 0.1."""
     owners = file.parent.glob(f"{glob.escape(file.name)}.owner-*")
     return (*_list_lasting_files(file), *owners)
 

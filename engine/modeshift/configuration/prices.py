@@ -67,7 +67,7 @@ class Prices:
 
 
 def load_prices(settings: Settings) -> Prices:
-    """With those of the user's file, if there is one. Blocks; raises ``UserError``."""
+    """The prices, with the user's file if there is one. Blocks; raises ``UserError``."""
     file = settings.config_folder / PRICES
     return Prices(file, parse_prices(read_user_file(file) or "", file), settings.cache_ttl)
 

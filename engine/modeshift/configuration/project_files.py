@@ -33,9 +33,9 @@ from modeshift.tools.workspace.search import find_files
 from modeshift.tools.workspace.workspace import IGNORE_FILES, Workspace
 
 MODES_FILES = (".roomodes", ".kilocodemodes")
-"""The later one's modes replace the earlier one's."""
+"""In order of precedence, the last wins."""
 MAX_ENTRIES = 200
-"""Of files and folders with rules, of skills, and of nested ``AGENTS.md``."""
+"""At most so many files and folders with rules, skills, and nested ``AGENTS.md``, of each."""
 MAX_DEPTH = 5
 MAX_FILE_BYTES = 1_000_000
 MAX_BYTES = 2_000_000
@@ -61,7 +61,7 @@ class ProjectFiles:
 
     @cached_property
     def digests(self) -> dict[str, str]:
-        """By path; also of unreadable files, so that trust is asked again once they can be read."""
+        """By path. An unreadable file has one: once it can be read, trust is asked for again."""
         contents = {**self.texts, **{name: f"\0{text}" for name, text in self.problems.items()}}
         return {
             to_one_line(name): sha256(text.encode()).hexdigest() for name, text in contents.items()
@@ -87,7 +87,7 @@ class ProjectFiles:
 
     @property
     def unused(self) -> list[str]:
-        """A notice for each file that another one stands in front of."""
+        """A notice for each file that is not used because another one goes before it."""
         return list(find_unused(self.texts))
 
 
@@ -102,7 +102,7 @@ class _Reader:
         self._room = MAX_BYTES
 
     def bound(self, names: Iterable[str], kind: str) -> list[str]:
-        """The names, or none of them where they are too many."""
+        """The names; none at all where there are too many."""
         bounded = list(islice(names, MAX_ENTRIES + 1))
         if len(bounded) <= MAX_ENTRIES:
             return bounded
@@ -131,7 +131,7 @@ class _Reader:
             self.problems[name] = str(error)
 
     def _follow(self, name: str) -> str:
-        """Where it leads: a link to nothing that the agent may not open, or must ask for."""
+        """Where a path leads; refuses links to what the agent may not open, or must ask for."""
         path = self.workspace.resolve(name)
         if path != name:
             Workspace(self.workspace.root, heeds_ignore_files=True).resolve(path)
@@ -156,7 +156,7 @@ def read_project(workspace: Workspace) -> ProjectFiles:
 
 
 def _list_rule_entries(workspace: Workspace, problems: dict[str, str]) -> Iterator[str]:
-    """The folders of rules and all that is in them, except for hidden folders."""
+    """The folders of rules, and all that is in them but hidden folders."""
     stand_ins = sorted(name for name in os.listdir(workspace.root) if STANDING_IN.fullmatch(name))
     for folder in (*EDITORS, *stand_ins):
         path = workspace.root / folder
@@ -202,7 +202,7 @@ def _list_skills(workspace: Workspace, problems: dict[str, str]) -> Iterator[str
 
 
 def _find_nested(workspace: Workspace, called: str) -> list[str]:
-    """Such files in folders below, but for what git ignores and what others have written."""
+    """Such files in folders below, without what git ignores and what others have written."""
     if next(workspace.root.glob("[!.]*/"), None) is None:
         return []
     with workspace.open_for_search(".") as (folder, _):

@@ -18,7 +18,7 @@ MAX_CHARACTERS = 50_000
 AGENTS = "AGENTS.md"
 EDITORS = (".kilocode", ".roo")
 STAND_INS = (".roorules", ".clinerules", ".kilocoderules")
-"""Files or folders, also with ``-{slug}``: the first of them, where the editors have no rules."""
+"""Files or folders, also with ``-{slug}``: the first counts where editors have no rules."""
 _SLUG = r"(?:-([A-Za-z0-9-]+))?"
 # Of a hidden folder the name, and nothing below it.
 _NAMES = r"(?:[^./][^/]*/)*(?:\.[^/]+/|[^/]*)"
@@ -78,7 +78,7 @@ class PromptRules:
 
 
 def cut(text: str) -> str:
-    """The text, or as much of it as the model is told."""
+    """The text, or as much of it as fits into the prompt."""
     left_out = len(text) - MAX_CHARACTERS
     return (
         text if left_out <= 0 else f"{text[:MAX_CHARACTERS]}\n[{left_out} more characters left out]"
@@ -122,7 +122,7 @@ def list_rules(texts: Mapping[str, str]) -> Iterator[PromptRule]:
 
 
 def find_unused(texts: Mapping[str, str]) -> Iterator[str]:
-    """A notice for each rule that another one stands in front of."""
+    """A notice for each rule that is not used because another one goes before it."""
     used = {rule.name for rule in list_rules(texts)}
     for name in texts:
         if STANDING_IN.fullmatch(name) and name not in used:
@@ -133,7 +133,7 @@ def find_unused(texts: Mapping[str, str]) -> Iterator[str]:
 
 
 def list_nested(texts: Mapping[str, str]) -> dict[str, str]:
-    """What is told of a folder once a call names what is in it, outer folders first."""
+    """The rules that come into the prompt once a call names a file in the folder, outer first."""
     below = (name for name in texts if name.endswith(f"/{AGENTS}"))
     nested = sorted(below, key=lambda name: name.removesuffix(AGENTS))
     return {
@@ -188,7 +188,7 @@ def parse_skill(text: str, where: str, path: str) -> Skill:
 
 
 def list_skills(skills: Iterable[Skill]) -> Iterator[PromptRule]:
-    """What the model is told of them, in each mode that they are for."""
+    """The rules that list the skills, one for each mode that has any."""
     by_slug: dict[str | None, list[str]] = {}
     for skill in skills:
         for slug in skill.slugs or (None,):

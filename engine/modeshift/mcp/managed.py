@@ -23,23 +23,23 @@ SECONDS_TO_END = 5
 
 
 class LoopThread:
-    """Started at first use; a daemon, so that nothing in it can keep the process alive."""
+    """An event loop in a thread, started at first use; a daemon, so the process can always end."""
 
     def __init__(self, end: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """``end`` runs in it when the process exits."""
+        """``end`` runs in the thread when the process exits."""
         self._end = end
         self._lock = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run it in the thread, and wait here; a cancellation reaches it."""
+        """Run a coroutine in the thread and wait for it here; a cancellation is passed on."""
         loop = self._loop
         if loop is None:
             loop = await asyncio.to_thread(self._start)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
 
     def submit(self, work: Coroutine[Any, Any, None]) -> None:
-        """Have it run if the thread does; do not wait."""
+        """Run a coroutine in the thread if that runs, without waiting."""
         if self._loop is None:
             work.close()
         else:
@@ -63,15 +63,15 @@ class LoopThread:
 
 log = logging.getLogger("modeshift")
 MAX_FAILURES = 3
-"""Ends and failed starts without a call between them that succeeded; then it is left alone."""
+"""After so many failed starts and ends with no successful call between, it is not started."""
 SECONDS_TO_START = 10
-"""How long conversations wait for it when it starts; then its tools come when it is ready."""
+"""How long conversations wait for its start; after that they get its tools once it is ready."""
 RETRY_SECONDS = 30
 """After which a server that failed to start is tried again, in the background."""
 
 
 class McpServerProcess:
-    """One to a server and workspace. All of it but ``offer`` runs in the thread's event loop."""
+    """One for each server and workspace. It runs in the thread's event loop, all but ``offer``."""
 
     def __init__(
         self, server: Server, workspace: Workspace, sandbox: Sandbox | None, thread: LoopThread
@@ -123,7 +123,7 @@ class McpServerProcess:
         return content
 
     async def prepare(self) -> None:
-        """Start it if that is due, and wait until it can be used, or cannot, within a bound.
+        """Start it if it should run, and wait a bounded time until it can be used or has failed.
 
         May be called in any event loop.
         """
@@ -139,7 +139,7 @@ class McpServerProcess:
         await self._refresh()
 
     async def _refresh(self) -> None:
-        """Have the tools that it has now, if it has said that they are others."""
+        """List its tools again if it has said that they have changed."""
         if (session := self._session) is not None:
             await session.refresh()
             if not session.is_lost:
@@ -157,7 +157,7 @@ class McpServerProcess:
             await asyncio.wait({self._running})
 
     def _start(self) -> "asyncio.Future[None]":
-        """Done once it can be called; the failure to start it is the future's."""
+        """A future that is done once it can be called, or has failed to start."""
         if self._running is None:
             self._started = asyncio.get_running_loop().create_future()
             self._started.add_done_callback(lambda future: future.cancelled() or future.exception())
@@ -170,7 +170,7 @@ class McpServerProcess:
         return self._started
 
     async def _run(self, started: "asyncio.Future[None]") -> None:
-        """From its start to its end: the SDK wants both in one task."""
+        """Start it and run it to its end, in one task, as the SDK demands."""
         from modeshift.mcp.session import open_session  # noqa: PLC0415  # it imports the SDK
 
         reason = ""
@@ -201,7 +201,7 @@ class McpServerProcess:
 
 
 class McpServerPool:
-    """One to a process; for any thread and event loop."""
+    """All MCP servers of a process; for any thread and event loop."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -212,7 +212,7 @@ class McpServerPool:
     def assign(
         self, user: object, servers: Iterable[Server], workspace: Workspace, sandbox: Sandbox | None
     ) -> tuple[McpServerProcess, ...]:
-        """The servers as ``user`` has configured them now; those that nobody has are ended.
+        """The servers as ``user`` has configured them now; those that no user has are ended.
 
         Nothing is started yet.
         """

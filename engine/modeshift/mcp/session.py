@@ -47,7 +47,7 @@ MAX_IMAGES = 5
 
 
 class McpSession:
-    """What a server offers, and calls of it."""
+    """The tools of a server that runs, and calls of them."""
 
     def __init__(self, transport: Any, server: Server, failure: Failure) -> None:
         info = types.Implementation(name="modeshift", version="1")
@@ -55,7 +55,7 @@ class McpSession:
         self._server = server
         self._failure = failure
         self._changes = self._changes_read = 0
-        """How often it said that its list of tools has changed, and how often before ``tools``."""
+        """How often it has said that its tools changed, and how often before ``tools`` was read."""
         self.tools: tuple[ToolDescription, ...] = ()
 
     async def open(self, stack: AsyncExitStack) -> None:
@@ -85,7 +85,7 @@ class McpSession:
             self._changes += 1
 
     async def _listen(self) -> None:
-        """The newest protocol says it to those who ask, and not again what got lost."""
+        """Ask to hear of changes, as the newest protocol wants; what is lost is not sent again."""
         with suppress(ListenNotSupportedError, MCPError):
             while True:
                 with suppress(SubscriptionLost):
@@ -106,7 +106,7 @@ class McpSession:
         return self._failure.reason
 
     async def refresh(self) -> None:
-        """Read ``tools`` again if they have changed; one that cannot say them is lost."""
+        """Read ``tools`` again if they have changed; a server that fails to list them is lost."""
         if self._changes == self._changes_read or self.is_lost:
             return
         try:
@@ -161,7 +161,7 @@ class McpSession:
         return content
 
     async def _answers(self) -> bool:
-        """Whether it answers other requests; if not, it is lost. New servers know no ping."""
+        """Whether it answers another request; if not, it is lost. New servers know no ping."""
         try:
             async with asyncio.timeout(min(self._server.timeout, SECONDS_TO_ANSWER)):
                 await self._client.list_tools(cache_mode="bypass")
@@ -171,14 +171,14 @@ class McpSession:
 
 
 def _explain(text: str) -> str:
-    """What a person should know of an error that names a thing which is refused."""
+    """The error, with what a person should know where it names something that is refused."""
     if "elicit" not in text.lower():
         return ""
     return "; it wants to ask a person during the call (elicitation), which is not supported"
 
 
 def _check_tool(version: str, page: dict[str, Any], tool: Any) -> Any:
-    """The tool as listed, or one that says why it does not fit: the SDK would refuse them all."""
+    """The tool, or one that says why it cannot be used; the SDK would refuse all tools for it."""
     try:
         parse_server_result("tools/list", version, page | {"tools": [tool]})
     except ValidationError as error:
@@ -238,11 +238,11 @@ def _describe_error(error: BaseException, reason: str = "") -> str:
 
 
 async def _believe(*_: object) -> None:
-    """Its schemas of results are its own affair: a pattern in one could take for ever."""
+    """Take results as they are: checking a pattern in the server's schema could take for ever."""
 
 
 def read_content(result: types.CallToolResult) -> list[McpBlock]:
-    """A text block of all that is text and, behind it, image blocks."""
+    """One text block with all text, and the image blocks behind it."""
     blocks = list(_read_blocks(result.content))
     if result.structured_content is not None and not any(
         block["type"] == "text" for block in blocks
@@ -276,7 +276,7 @@ def _read_blocks(content: Iterable[types.ContentBlock]) -> Iterator[McpBlock]:
 
 
 def _read_image(data: str, kind: str, name: str) -> McpBlock:
-    """What is plainly no image is left out; what only a provider finds, ``call_model`` replaces."""
+    """The image, or words where it is plainly none. What a provider refuses goes later."""
     try:
         image = base64.b64decode(data, validate=True)
     except binascii.Error:

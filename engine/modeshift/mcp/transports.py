@@ -31,28 +31,28 @@ from modeshift.tools.workspace.workspace import Workspace
 
 log = logging.getLogger("modeshift")
 MAX_BYTES = 16_000_000
-"""Of one answer, as it is sent."""
+"""The largest answer, as it is sent."""
 MAX_UNASKED = 10_000
-"""Messages that answer nothing, and lines that are no message, between two requests of ours."""
+"""How many messages that answer nothing, and other lines, may come between two requests."""
 _ESCAPES = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u[dD][89a-fA-F]..|\\.")
-"""In JSON: a character in two halves, a half, any other."""
+"""Escapes in JSON: a character in two halves, one half, any other character."""
 
 
 def mend_text(line: bytes) -> bytes:
-    """JSON in which what is no character has become U+FFFD: bytes, and halves of a character."""
+    """JSON in which bytes and halves that are no character have become U+FFFD."""
     text = line.decode("utf-8", "replace")
     return _ESCAPES.sub(lambda match: "\ufffd" if len(match[0]) == 6 else match[0], text).encode()
 
 
 class Failure:
-    """Set once, by the transport that notices."""
+    """Why a connection has failed, set once by the transport that notices it."""
 
     def __init__(self) -> None:
         self.happened = asyncio.Event()
         self.reason = ""
 
     def report(self, reason: str) -> None:
-        """The first reason counts."""
+        """Set the reason, unless there is one."""
         self.reason = self.reason or reason
         self.happened.set()
 
@@ -131,12 +131,12 @@ class _Pipes:
         self._lacks = f"; the sandbox hides {lacks} from it" if lacks else ""
         self._failure = failure
         self._unasked = 0
-        """Messages and lines since our last request."""
+        """How many messages and lines have come since our last request."""
         self._errors = b""
         self.reading_errors = asyncio.create_task(self._read_errors())
 
     async def read(self, to_us: Incoming) -> None:
-        """Until the end of its output, or more of it than anybody could need."""
+        """Read its output to the end, or until there is more than anybody could need."""
         assert self._process.stdout is not None
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             while line := await self._read_line():
@@ -162,7 +162,7 @@ class _Pipes:
             return b""
 
     async def write(self, from_us: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Until the session closes the stream, or the process its input."""
+        """Write messages until the session closes the stream, or the process its input."""
         assert self._process.stdin is not None
         with suppress(OSError, anyio.ClosedResourceError):
             async for sent in from_us:
@@ -173,7 +173,7 @@ class _Pipes:
                 await self._process.stdin.drain()
 
     async def _read_errors(self) -> None:
-        """Keep the end of what it prints beside messages."""
+        """Keep the end of what it prints to stderr."""
         assert self._process.stderr is not None
         while block := await self._process.stderr.read(65536):
             self._errors = (self._errors + block)[-SHOWN_BYTES:]
@@ -184,7 +184,7 @@ class _Pipes:
 
 
 async def _end(process: Process, tasks: list["asyncio.Task[None]"]) -> None:
-    """Close its input, which asks it to end; then end it, and all of its process group."""
+    """Close its input, which asks it to end; then kill it, with its process group."""
     assert process.stdin is not None
     process.stdin.close()
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -200,7 +200,7 @@ async def _end(process: Process, tasks: list["asyncio.Task[None]"]) -> None:
 
 
 async def _wait_for_end(process: Process) -> None:
-    """For a moment. Not by ``process.wait()``, which waits for whoever holds its pipes, too."""
+    """Wait a moment. ``process.wait()`` would also wait for every process that has its pipes."""
     with suppress(TimeoutError):
         async with asyncio.timeout(SECONDS_TO_END):
             while process.returncode is None:  # noqa: ASYNC110
@@ -211,7 +211,7 @@ CONNECT_SECONDS = 30
 IDLE_SECONDS = 300
 """After which an open answer that says nothing is closed; calls have their own limit."""
 SECONDS_TO_LISTEN = 1
-"""Between streams of messages: the server says when to open the next, and may say at once."""
+"""At least so long a pause between streams of messages: a server may ask for none."""
 
 
 @asynccontextmanager

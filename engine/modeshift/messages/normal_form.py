@@ -76,7 +76,7 @@ def normalize(message: AIMessage, taken: Collection[str | None] = ()) -> AIMessa
 
 
 def _renumber(id: str, seen: Collection[str | None]) -> str:
-    """Another id; one that ends in a number gets the next, for Kimi's models read theirs."""
+    """Another id; a number at its end is counted up, as Kimi's models read their numbers."""
     text, colon, number = id.rpartition(":")
     if not (colon and number.isdecimal()):
         return f"call_{uuid4().hex}"
@@ -157,7 +157,7 @@ def _update_calls(
 
 
 def _build_call_block(block: dict[str, Any], call: ToolCall) -> dict[str, Any]:
-    """The call, with its arguments to the letter if they are still the same.
+    """The call; its arguments stay as they were written, if they are still the same.
 
     Without the block's own id: nothing is stored under it.
     """
@@ -182,7 +182,7 @@ _WANTED_BACK = ("citations", "phase", "extras", "signature", "thought_signature"
 
 
 def _is_text(block: Block) -> bool:
-    """Whether it is text, without anything beside it that its provider wants back."""
+    """Whether the block is text alone, with nothing that its provider wants back."""
     if isinstance(block, str):
         return True
     return block.get("type") == "text" and not any(map(block.get, _WANTED_BACK))
@@ -252,7 +252,7 @@ def _convert(value: Any) -> list[BaseMessage]:
 
 
 def _assistant_message(message: AIMessage) -> AIMessage:
-    """Only its text and calls: a provider accepts thinking, for instance, only if it wrote it.
+    """The text and the calls alone: a provider accepts thinking, say, only where it wrote it.
 
     The calls get new ids: the client's may be in the thread already.
     """

@@ -37,7 +37,7 @@ WORDS = {
     BEHIND: "Not run: you said no to a call before it in the same message.",
     UNKNOWN: "Stopped while it ran: it may have taken effect, in whole, in part or not at all.",
 }
-"""What a person reads instead."""
+"""What a person reads in place of what the model reads."""
 _CLASS = re.compile(r"^\w+Error: ")
 
 BROKE_OFF = (
@@ -124,7 +124,7 @@ WRITTEN_OUT = r"[characters that do not show are written out, such as \u202e]"
 EDITED = (
     "[The user changed the arguments to {args!r} before it ran; do not repeat your own call.]\n"
 )
-"""What the model is told before the result: one line."""
+"""One line that the model reads before the result."""
 _MARKED = re.compile(r"<data-([0-9a-f]{12}) source=[^\n]*>\n(.*)\n</data-\1>", re.DOTALL)
 
 
@@ -168,7 +168,7 @@ def truncate(text: str, limit: int = MAX_RESULT_CHARACTERS) -> str:
 
 
 def describe_failure(error: Exception, source: str, call_id: str, limit: int) -> str:
-    """What the model is told; the text of an exception that is not ours is data."""
+    """What the model reads; the text of an exception that is not ours is marked as data."""
     text = truncate(describe_error(error), limit)
     if isinstance(error, ToolFailedError) and error.data:
         return f"{text}\n{mark_as_data(truncate(error.data), source, call_id)}"

@@ -78,12 +78,12 @@ def find_last_prefix(messages: Sequence[AnyMessage], api: str) -> str | None:
 
 
 def has_thinking(message: AnyMessage) -> bool:
-    """Whether it holds a block of thinking."""
+    """Whether the message has a block of thinking."""
     return isinstance(message.content, list) and any(map(_is_thinking, message.content))
 
 
 def _digest_history(messages: Sequence[AnyMessage]) -> str:
-    """Of the messages since the last answer with a digest, and of that digest."""
+    """A digest of the last answer's digest, and of the messages since."""
     parts: list[str] = []
     for message in reversed(messages):
         parts.append(_describe(message))
@@ -101,7 +101,7 @@ def _describe(message: AnyMessage) -> str:
 
 
 def _strip_backwards(messages: Sequence[AnyMessage], prefix: str | None) -> Iterator[AnyMessage]:
-    """The messages from the last to the first; thinking is kept until another prefix's comes."""
+    """The messages, last first; thinking is kept down to the first that has another prefix."""
     for message in reversed(messages):
         if isinstance(message, AIMessage) and has_thinking(message):
             if prefix is not None and message.response_metadata.get(_PREFIX) == prefix:

@@ -56,30 +56,30 @@ Declared = tuple[Runnable[LanguageModelInput, AIMessage], str]
 
 @dataclass(frozen=True)
 class BoundModel:
-    """A model, and what it is told in one mode."""
+    """A model, with the prompt and the tools that it gets in one mode."""
 
     prompt: SystemMessage
     """The system prompt, which is the same in every mode."""
     model: BaseChatModel
     tools: Mapping[str, Any]
-    """All that there are by name, in the form that ``bind_tools`` takes."""
+    """All tools of the process by name, in the form that ``bind_tools`` takes."""
     names: tuple[str, ...]
     """The names of the mode's tools."""
     name: str
     """The model's name, as the user wrote it."""
     service: ModelService
     window: int | None = None
-    """The tokens that it reads at most; None if nobody says."""
+    """How many tokens it reads at most; None if that is not known."""
     time_limit: float = TIME_LIMIT
     first_wait: float = 0.5
-    """Seconds before the second try if the provider does not say; twice that before the third."""
+    """Seconds before the second try where the provider names none; before the third twice that."""
     _declared: dict[tuple[ToolsWay, tuple[str, ...], int | None], Declared] = field(
         default_factory=dict
     )
 
     @cached_property
     def api(self) -> str:
-        """What it is asked through; see ``provider_form``."""
+        """The API through which it is asked; see ``provider_form``."""
         return get_model_api(self.model, self.name.partition(":")[0])
 
     @property
@@ -88,7 +88,7 @@ class BoundModel:
         return bool(getattr(self.model, "use_responses_api", False))
 
     def write(self, messages: list[AnyMessage], *, splits_calls: bool) -> list[AnyMessage]:
-        """The messages as its wire format has them."""
+        """The messages in the wire format of its API."""
         origin = None if self.is_responses else getattr(self.model, "origin", None)
         if origin is None:
             return messages
@@ -112,7 +112,7 @@ class BoundModel:
 
     def _declare(self, way: ToolsWay, first: Sequence[str]) -> Declared:
         names = self.names if way == "rewrite" else [*self.tools]
-        # Over the Responses API a model would else have to give every argument there is.
+        # Else the Responses API makes the model give every argument, optional ones too.
         options: dict[str, Any] = {"strict": False} if self.is_responses else {}
         bound: Any = _limit(self.model, self.service.max_tokens)
         declared: Any = []

@@ -24,9 +24,9 @@ from modeshift.modes.mode import Level, Mode
 from modeshift.modes.plain_text import to_one_line
 
 PARTS_OF_WINDOW = 4
-"""An answer may take one of them."""
+"""An answer may take one part of so many of the context window."""
 _CHAT_COMPLETIONS = "BaseChatOpenAI"
-"""The class of LangChain's that integrations are made from whose servers speak it."""
+"""LangChain's base class of the integrations whose servers speak Chat Completions."""
 
 
 class Models:
@@ -61,7 +61,7 @@ class Models:
         self._services: dict[str, ModelService] = {}
 
     def problem(self, mode: Mode) -> str | None:
-        """Why the mode's model cannot be used, as far as it is known; None if it can."""
+        """Why the mode's model cannot be used; None where no reason is known yet."""
         try:
             server = self.service(mode).server
         except ConfigurationError as error:
@@ -100,7 +100,7 @@ class Models:
             service.max_tokens = (self.window(mode) or 0) // PARTS_OF_WINDOW if is_known else None
 
     def window(self, mode: Mode) -> int | None:
-        """How many tokens the window of the mode's model holds; None if nobody says."""
+        """The context window of the mode's model, in tokens; None if that is not known."""
         model, server = self[mode], self.service(mode).server
         known = self._context_window or getattr(model, "num_ctx", None)
         known = known or (server.window if server is not None else None) or find_window(model)

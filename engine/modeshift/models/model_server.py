@@ -18,10 +18,10 @@ _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.M)
 
 @dataclass(frozen=True)
 class ModelServer:
-    """None is what the server does not say."""
+    """What a server says of its model; None for what it does not say."""
 
     window: int | None = None
-    """The tokens that it takes in a request, with the answer."""
+    """How many tokens a request and its answer may have together."""
     has_tools: bool | None = None
     """Whether the model's chat template shows the tools: llama.cpp leaves them out otherwise."""
 
@@ -63,7 +63,7 @@ def _ask_chat(client: httpx.Client, address: str, model: str) -> ModelServer:
 
 
 def _ask_ollama(client: httpx.Client, address: str, model: str) -> ModelServer:
-    """Not what the model could read: Ollama drops without a word what is beyond ``num_ctx``."""
+    """By ``num_ctx``, not by what the model could read: Ollama silently drops what is beyond."""
     shown = _get(client, "POST", f"{address}/api/show", json={"model": model})
     size = _NUM_CTX.search(str(shown.get("parameters")))
     has_tools = "tools" in shown["capabilities"] if "capabilities" in shown else None
@@ -71,7 +71,7 @@ def _ask_ollama(client: httpx.Client, address: str, model: str) -> ModelServer:
 
 
 def _get(client: httpx.Client, method: str, url: str, **more: Any) -> dict[str, Any]:
-    """The answer's JSON object; empty if it is none. Raises ``httpx.TransportError``."""
+    """The answer's JSON object; empty for another answer. Raises ``httpx.TransportError``."""
     response = client.request(method, url, **more)
     if response.is_server_error:
         raise httpx.TransportError(f"{url} answers {response.status_code}")

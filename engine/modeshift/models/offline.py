@@ -62,7 +62,7 @@ class OfflineStep:
 
     @property
     def keywords(self) -> tuple[str, ...]:
-        """Beginnings of words by which to recognize a mode that can take the step."""
+        """How words begin that describe a mode which can take the step."""
         is_markdown = all(
             name in _EDITS and args["path"].endswith(".md") for name, args in self.calls
         )
@@ -70,7 +70,7 @@ class OfflineStep:
 
 
 def parse(text: str) -> list[OfflineStep]:
-    """The steps in ``text``; none if any line is not a command, so that nothing is half done."""
+    """The steps in ``text``; none if a line is no command, so that nothing is half done."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     steps = [OfflineStep(line, tuple(_parse_line(line))) for line in lines]
     return steps if all(step.calls for step in steps) else []
@@ -255,7 +255,7 @@ def respond(messages: Sequence[BaseMessage], tools: Collection[str]) -> AIMessag
 
 
 class _Progress:
-    """How far the program has come, by the messages since the user wrote it."""
+    """How far the program has come, as the messages since it was written show."""
 
     def __init__(self, steps: list[OfflineStep]) -> None:
         self._left = list(steps)
@@ -338,7 +338,7 @@ def _summarize(result: ToolMessage) -> str:
 
 
 def _retell(messages: Sequence[BaseMessage]) -> str:
-    """All that this model knows of a summary."""
+    """The summary that this model writes: the user's last messages, shortened."""
     texts = [" ".join(each.text.split()) for each in messages if isinstance(each, HumanMessage)]
     return "\n".join(["The user said:", *(f"- {text[:MAX_RESULT]}" for text in texts[-20:])])
 

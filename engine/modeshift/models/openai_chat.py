@@ -32,7 +32,7 @@ else:
 
 
 def build_extended(integration: type[BaseChatOpenAI], **arguments: object) -> BaseChatOpenAI:
-    """A model of ``integration``'s, LangChain's own or made from it, with what is missing there."""
+    """A model of ``integration``, with what that class of LangChain's leaves out."""
     model = _extend(integration)(**arguments)
     tell_ends_apart(model.root_async_client)
     return model
@@ -63,7 +63,7 @@ class _Extended(_Base):
             choice["finish_reason"] = choice.get("finish_reason") or WHOLE
         if error:
             message = error.get("message") if isinstance(error, dict) else error
-            request: Any = None  # it is not known any more, and nobody asks for it
+            request: Any = None  # its original is lost by now, and nobody asks for it
             raise APIError(str(message or error), request, body=error)
         result = super()._create_chat_result(body, generation_info)
         for choice, generation in zip(body["choices"], result.generations, strict=True):
@@ -103,7 +103,7 @@ class _Extended(_Base):
             id: call[_EXTRA] for call in calls if call.get(_EXTRA) and (id := call.get("id"))
         }:
             kept[_EXTRA] = extra
-        if kept or calls:  # whose ids they are
+        if kept or calls:  # what made the ids
             message.additional_kwargs |= {**kept, ORIGIN: {self.origin: True}}
         if refusal := source.get("refusal"):
             message.additional_kwargs["refusal"] = refusal
@@ -137,7 +137,7 @@ def _restore(kept: Mapping[str, Any], sent: dict[str, Any], origin: str) -> None
 
 
 def _join(details: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The details with the parts of a streamed text joined; anything else stays by itself."""
+    """The details; those that are parts of one streamed text are joined."""
     last: dict[str, Any] = {}
     for detail in details:
         part = detail.get("part", detail)

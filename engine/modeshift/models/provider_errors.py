@@ -37,7 +37,7 @@ _NAMES = re.compile(
     r"(?i)(?:keys?|tokens?|secrets?|passw(?:or)?ds?|credentials?|_(?:pass|pats?|pwd|auth))(?:_\d+)?$"
 )
 _IN_URL = re.compile(r"://[^/:@\s]*:([^/@\s]+)@")
-# Formats that can be told by their look. Most need a digit, so that no_word_of_this_kind matches.
+# Secrets with a format of their own. Most need a digit, so that no_word_of_this_kind matches.
 _LOOKS = re.compile(
     r"""
     \b(?:sk|pk|rk)-(?=[\w-]*\d)[\w-]{16,}          # OpenAI, Anthropic, OpenRouter, DeepSeek
@@ -83,7 +83,7 @@ def _mask_value(match: re.Match[str]) -> str:
 
 
 def find_secrets() -> tuple[str, ...]:
-    """The secrets in the environment, the longest first; each one of a list by itself."""
+    """The secrets in the environment, the longest first; a list counts as several secrets."""
     secrets = {
         part.strip()
         for name, value in os.environ.items()
@@ -92,7 +92,7 @@ def find_secrets() -> tuple[str, ...]:
     }
     secrets |= {secret for value in os.environ.values() for secret in _IN_URL.findall(value)}
     secrets = {secret for secret in secrets if len(secret) >= MIN_LENGTH}
-    # Base64 of what begins with one; its last characters depend on what follows.
+    # In base64 the last characters depend on what follows the secret.
     secrets |= {b64encode(secret.encode()[: len(secret) // 3 * 3]).decode() for secret in secrets}
     secrets |= {quote(secret, safe="") for secret in secrets}
     return tuple(sorted(secrets, key=len, reverse=True))
@@ -144,7 +144,7 @@ or HTTP status."""
 
 
 def is_refused(error: Exception) -> bool:
-    """Whether the request itself was refused: it would be again.
+    """Whether the request itself was refused, so that sending it again cannot help.
 
     OpenRouter has a 404 for an image that none of a model's services takes. llama.cpp has a 500 for
     what some chat templates refuse.
@@ -174,7 +174,7 @@ def is_worth_another_try(error: Exception) -> bool:
 
 
 def _classify(error: Exception) -> type[ModelError] | None:
-    """The kind of an error that is none of LangChain's; None if it is not known.
+    """The kind of an error whose class is not LangChain's; None if it is not known.
 
     By the HTTP status, or the one that some services put in the error of a whole answer.
     """
@@ -285,7 +285,7 @@ def _advice(error: Exception, model: str, *, has_begun: bool) -> str:
 
 
 def _find_kind(error: Exception) -> type[Exception] | None:
-    """The one that there is advice on."""
+    """The kind of the error, among those that ``_advice`` knows."""
     kind = next((kind for kind in _ADVICE if isinstance(error, kind)), None) or _classify(error)
     if kind is None and getattr(error, "code", None) == "model_not_found":
         return ModelNotFoundError  # the Responses API answers 400

@@ -23,7 +23,7 @@ _LIMITS: dict[str, Any] = {
     "stream_chunk_timeout": TIME_LIMIT,
     "client_kwargs": {"timeout": TIME_LIMIT},  # of Ollama's
 }
-"""What the fields of integrations are called that set a limit, and the values."""
+"""Fields of integrations that set a limit, under all their names, with our values."""
 
 
 def get_limits(integration: type[BaseChatModel]) -> dict[str, Any]:
@@ -48,11 +48,11 @@ class Provider:
     needs_key_elsewhere: bool = True
     """Whether a server at another address needs a key too."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """What its client is given beside the model's name."""
+    """Arguments for its client beside the model's name."""
 
     @property
     def example(self) -> str:
-        """An address as it should be."""
+        """An example of an address, for messages."""
         return self.default_address if self.key is None else "http://127.0.0.1:8080/v1"
 
     @property
@@ -117,7 +117,7 @@ _NO_REASONING = re.compile(r"(?:ft:)?(?:gpt-[34]|chatgpt-)|.*-chat\b")
 
 
 def is_at_openai(address: str | None) -> bool:
-    """Whether it is OpenAI's own; None is."""
+    """Whether the address is OpenAI's own, which is also what None means."""
     host = urlsplit(address or "https://api.openai.com").hostname or ""
     return host == "api.openai.com" or host.endswith(".api.openai.com")
 

@@ -12,10 +12,10 @@ _MIGRATIONS = "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, ste
 
 
 class Executor(Protocol):
-    """A transaction, or a database: there each statement is a transaction of its own."""
+    """A transaction, or a database, where each statement is a transaction of its own."""
 
     async def execute(self, statement: str, *values: Any) -> list[Row]:
-        """The rows that it gives, of ``RETURNING`` too; ``?`` stands for a value.
+        """The rows of a statement, of ``RETURNING`` too; ``?`` stands for a value.
 
         Raises ``StorageError``, and then nothing is changed.
         """
@@ -39,7 +39,7 @@ class Database(ABC):
 
     @abstractmethod
     def transaction(self) -> AbstractAsyncContextManager[Executor]:
-        """All of what is executed in it, or nothing; the only writer in SQLite meanwhile."""
+        """What is executed in it counts whole or not at all; in SQLite nobody else writes then."""
 
     @abstractmethod
     async def lock_migrations(self, transaction: Executor) -> None:
@@ -58,7 +58,7 @@ class Database(ABC):
         """Raises ``StorageError`` where it cannot be reached: at once, with the reason."""
 
     async def list_columns(self, table: str) -> list[str]:
-        """The names; none where there is no such table."""
+        """The columns of a table; none where there is no such table."""
         return [name for (name,) in await self.execute(self.columns, table)]
 
     async def migrate(self, name: str, steps: Sequence[str]) -> None:

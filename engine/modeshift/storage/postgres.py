@@ -16,7 +16,7 @@ from modeshift.modes.errors import ConfigurationError, StorageError
 from modeshift.storage.database import Database, Executor, Row
 
 MAX_CONNECTIONS = 4
-"""Of one event loop."""
+"""At most so many for one event loop."""
 _MIGRATION_LOCK = 0x6D6F6465
 _Pool = AsyncConnectionPool[AsyncConnection[Row]]
 
@@ -95,7 +95,7 @@ class PostgresDatabase(Database):
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
-        """What goes wrong in it is raised as ``StorageError``."""
+        """Raise errors of the driver in the block as ``StorageError``."""
         try:
             yield
         except (Error, PoolTimeout, PoolClosed) as error:

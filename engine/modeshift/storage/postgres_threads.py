@@ -88,7 +88,7 @@ async def build_store(database: Database) -> AsyncPostgresStore:
 
 
 async def _open_pool(database: Database) -> Any:
-    """LangGraph makes cursors of its own kind on them."""
+    """Connections with the rows that LangGraph expects."""
     assert isinstance(database, PostgresDatabase)
     return await database.open_pool()
 

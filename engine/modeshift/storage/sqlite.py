@@ -62,7 +62,7 @@ class _Connection:
         return await self._run(lambda: work(self._get()))
 
     async def _run(self, work: Callable[[], T]) -> T:
-        """What it gives; whoever is cancelled meanwhile waits for its end."""
+        """The result of ``work``; a caller that is cancelled still waits for its end."""
         try:
             return await self._put(work)
         except asyncio.CancelledError:
@@ -72,7 +72,7 @@ class _Connection:
             raise StorageError(f"{self._file} cannot be used now: {error}") from error
 
     def _put(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Have the thread do it; an executor takes twice as long, for fifteen statements a run."""
+        """Queue work for the thread; an executor takes twice as long, for fifteen calls a run."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
@@ -116,7 +116,7 @@ class _Connection:
         return opened
 
     def _use_wal(self, opened: sqlite3.Connection) -> None:
-        """For a new file SQLite does not wait for other processes that do the same."""
+        """Try again: for a new file SQLite does not wait for other processes that do the same."""
         until = time.monotonic() + self._timeout
         while True:
             try:
@@ -142,9 +142,9 @@ class SqliteDatabase(Database):
         self.synchronous = synchronous
         self._make: Callable[[], _Connection] = partial(_Connection, file, timeout, synchronous)
         self._alone = self._make()
-        """For single statements: they wait for each other here, and not for a lock."""
+        """The connection for single statements, which wait here for each other, and for no lock."""
         self._beside = self._make()
-        """For checkpoints: reading a long one holds no statement up."""
+        """The connection for checkpoints, so that reading a long one delays no statement."""
         self._idle: list[_Connection] = []
         self._lock = Lock()
 
@@ -153,7 +153,7 @@ class SqliteDatabase(Database):
         return await self._alone.execute(statement, *values)
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What it gives, in a thread and on a connection for this alone, one after the other."""
+        """The result of ``work``, on the connection for checkpoints, one after the other."""
         return await self._beside.run(work)
 
     @override
@@ -178,7 +178,7 @@ class SqliteDatabase(Database):
 
     @override
     async def lock_migrations(self, transaction: Executor) -> None:
-        """Each transaction is the only writer anyway."""
+        """Do nothing: each transaction is the only writer anyway."""
 
     @override
     def get_json(self, column: str, key: str) -> str:
