@@ -25,7 +25,7 @@ from modeshift.storage.postgres_threads import migrating
 from modeshift.storage.threads import list_questions, prepare_tables
 
 SECONDS = 15
-"""How long a claim holds that nobody renews, by the clock of Postgres."""
+"""How long a claim lasts that is not renewed, by the clock of Postgres."""
 CLAIM = "__modeshift_claim"
 """In a run's ``configurable``: the request that has claimed the thread for it."""
 _NOW = "extract(epoch FROM clock_timestamp())"
@@ -49,7 +49,7 @@ _FIND_LEFT = f"""
     AND updated_at < clock_timestamp() - interval '{SECONDS} seconds'
     AND thread_id NOT IN (SELECT thread_id FROM thread_claims WHERE expires >= {_NOW})
 """  # noqa: S608
-"""A run that has begun in this moment may have no claim yet."""
+"""Threads with runs that no claim covers; a run that has just begun may have none yet."""
 _RENEW = f"""
     UPDATE thread_claims SET expires = {_NOW} + {SECONDS} WHERE holder = ANY(?)
     RETURNING holder, is_cancelled
@@ -62,7 +62,7 @@ _FIND_MESSAGE = f"""
         WHERE thread_id = runs.thread_id AND metadata ->> 'run_id' IS NOT NULL)
     ORDER BY created_at LIMIT 1
 """  # noqa: S608
-"""Of this clone: another one may have other modes, and another workspace."""
+"""Messages for this clone: another one may have other modes and another workspace."""
 _END_RUNS = """
     UPDATE runs SET status = 'interrupted' WHERE thread_id = ? AND status IN ('pending', 'running')
 """
@@ -94,7 +94,7 @@ class Claims:
         return bool(await self._database.execute(_TAKE, thread, holder))
 
     async def drop(self, thread: str, holder: str) -> None:
-        """Give the thread free; without effect if another holder has it by now."""
+        """Release the thread; without effect if another holder has it by now."""
         await self._database.execute(_DROP, thread, holder)
 
     async def cancel(self, thread: str, run: str) -> None:

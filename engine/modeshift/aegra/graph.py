@@ -14,7 +14,7 @@ from modeshift.threads.compiled import Agent
 
 
 async def agent(config: dict[str, Any], runtime: ServerRuntime[Any]) -> Agent:
-    """As modes and settings are now; a run gets it when its thread has no other run."""
+    """The agent with the modes and settings of now; a run gets it when its thread is free."""
     here = config.get("configurable") or {}
     if runtime.access_context == "threads.create_run":
         await get_claims().begin_run(here["thread_id"], here["run_id"], here.get(CLAIM))

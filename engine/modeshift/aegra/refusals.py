@@ -1,4 +1,4 @@
-"""``Refusals``: what Aegra would take and not do, or answer with a bare 500, is told in words."""
+"""``Refusals``: says in words what Aegra would accept and not do, or answer with a bare 500."""
 
 import re
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ def _check_run(run: dict[str, Any]) -> None:
 
 
 async def explain(error: BaseException) -> Response | None:
-    """None for what nobody outside can do anything about."""
+    """What a client can do about an error; None where it can do nothing."""
     if not isinstance(error, UserError | InvalidNamespaceError):
         try:
             await database.check()

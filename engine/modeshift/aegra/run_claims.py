@@ -61,7 +61,7 @@ class RunClaims:
             await self.claims.cancel(match[1], match[2])
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> int:
-        """Gives the status of the answer."""
+        """Pass the request on; gives the status of the answer."""
         start: Message = {"status": BAD}
 
         async def watch(message: Message) -> None:
@@ -127,7 +127,7 @@ class RunClaims:
             await self.app(set_length(scope, body), make_receive(body, receive), send)
 
     async def _await_end(self, thread: str, run: str, request: Request) -> None:
-        """What a run streams in another process is not to be had here, only how it ends."""
+        """Wait for the end of a run in another process, whose stream cannot be read here."""
         path = f"/threads/{thread}/runs/{run}"
         while run not in active_runs:
             shown = await call_server(request, "GET", path)
@@ -149,14 +149,14 @@ def _forget_first(thread: str, send: Send) -> Send:
 
 
 async def _explain(body: bytes, run: str) -> bytes:
-    """The event with what the run failed of, which Aegra keeps and does not say."""
+    """The event, with the reason why the run failed, which Aegra keeps to itself."""
     rows = await database.execute(_ERROR, run)
     text = json.dumps(rows[0][0])[1:-1].encode() if rows else b""
     return FAILED.sub(lambda _: text, body) if text else body
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
-    """A request's object; empty for what is no object: whose it is says what is wrong."""
+    """The JSON object of a request; empty for anything else, which Aegra then refuses."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

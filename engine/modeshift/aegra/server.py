@@ -35,7 +35,7 @@ _lifespan = app.router.lifespan_context
 
 @asynccontextmanager
 async def _serve(app: object) -> AsyncIterator[None]:
-    """Aegra's start, once there is a database: where it fails, the other processes end, too."""
+    """Start Aegra once there is a database; where that fails, the other processes end too."""
     await _wait_for_database()
     async with _lifespan(app):
         yield

@@ -37,5 +37,5 @@ class BindSharedAnswers(BindAnswers):
 
 
 def _hash(client: Client) -> str:
-    """A token is among it."""
+    """A hash, as the text has a token in it."""
     return sha256("\n".join(client).encode()).hexdigest()

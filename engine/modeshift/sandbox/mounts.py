@@ -188,7 +188,7 @@ def show_needed(service: SandboxService, mounts: Mounts) -> tuple[Mounts, set[st
 
 
 def _follow(*names: str) -> Iterator[Path]:
-    """The absolute ones of what is there, and what they lead to, each by its real folder."""
+    """The paths that exist, made absolute, and what they lead to, each by its real folder."""
     for name in names:
         if name.startswith("/") and os.path.lexists(name):
             for path in (Path(os.path.normpath(name)), Path(os.path.realpath(name))):
@@ -221,7 +221,7 @@ def _mount_root(protection: Protection, *, is_writable: bool) -> Mounts:
 
 
 def _keep_folders_above(protection: Protection) -> Mounts:
-    """A mount cannot be renamed: nothing that is protected can be moved away with its folder."""
+    """Mount the folders above too, as a mount cannot be renamed or moved with its folder."""
     protected = (*protection.hidden, *protection.read_only, *protection.repositories)
     folders = {folder for path in protected for folder in list_above(path)}
     # What is in a folder that is closed stays where it is.
@@ -264,7 +264,7 @@ def _open_unlinked(root: Path, path: str) -> int:
 
 
 def _hide(paths: Iterable[Path], mounts: Mounts, folder: Sequence[str] = ("--tmpfs",)) -> Mounts:
-    """Mounts over what the paths lead to; never over, or around, the mounts that there are."""
+    """Mounts that hide what the paths lead to, never over or around other mounts."""
     taken = {path for mount in mounts for path in (mount, *mount.parents)}
     hidden: Mounts = {}
     for candidate in paths:

@@ -176,7 +176,7 @@ def _close(preparing: "asyncio.Future[_Prepared]") -> None:
 
 
 def _explain_errors(line: str, output: str, findings: Scan, calling: Calling) -> Iterator[str]:
-    """What the sandbox may have to do with an error; programs do not know of it."""
+    """Say where the sandbox may be the reason of an error, as programs do not know of it."""
     read_only = findings.steering - findings.secrets | findings.links | findings.linked
     if read_only and any(text in output for text in READ_ONLY):
         yield f"read-only for commands: {_name(read_only)}"
@@ -193,7 +193,7 @@ def _explain_errors(line: str, output: str, findings: Scan, calling: Calling) ->
 
 
 def _name_closed_folders(protection: Protection, calling: Calling) -> Iterator[str]:
-    """What is protected as a whole: the model would look for what is not there."""
+    """Name the folders that are closed as a whole, or the model would search them in vain."""
     read_only = protection.read_only_folders if calling.edits_freely else set()
     for folders, how in ((protection.hidden_folders, "hidden from"), (read_only, "read-only for")):
         if folders:
@@ -255,7 +255,7 @@ def _check_hard_links(findings: Scan) -> SandboxCheck:
 
 
 def list_remedies(bubblewrap: Bubblewrap) -> tuple[str, ...]:
-    """What the user can do where it does not work."""
+    """What the user can do where the sandbox does not work."""
     if not bubblewrap.program:
         return (
             "Debian, Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap",

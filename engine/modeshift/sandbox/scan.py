@@ -63,7 +63,7 @@ class FolderScan(NamedTuple):
     """Folders to look into: with a slash; which of them is too deep; whether they steer."""
     size: int = 0
     inode: tuple[int, int] = (0, 0)
-    """With its device."""
+    """The device and the inode."""
     watch: int | None = None
     """The number of the watch: the folder holds the same until ``FolderWatcher`` names it."""
 
@@ -99,7 +99,7 @@ def collect(root: Path, list_folder: ListFolder) -> Scan:
 
 
 def look_into_repositories(findings: Scan) -> Scan:
-    """With the files there that lead elsewhere. Blocks."""
+    """Add the files in ``.git`` folders that lead elsewhere. Blocks."""
     names = ("commondir", "config", "config.worktree")
     files = (f"{repository}/{name}" for repository in findings.repositories for name in names)
     leading = {file for file in files if os.path.lexists(f"{findings.root}/{file}")}
@@ -159,7 +159,7 @@ class FolderLister:
     def _open(
         self, folder: str, stack: ExitStack
     ) -> tuple[int, list[os.DirEntry[str]], FolderScan]:
-        """Its descriptor, and what it holds; nothing where it has gone meanwhile."""
+        """A folder's descriptor and entries; none where it has gone meanwhile."""
         path = f"{self.root}/{folder}"
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

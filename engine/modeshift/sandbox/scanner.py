@@ -21,7 +21,7 @@ MAX_SCANNERS = 8
 
 class _LastScan(NamedTuple):
     rules: object
-    """Of the ignore files, by which the folders were judged."""
+    """The ignore files' rules, by which the folders were judged."""
     watcher: FolderWatcher
     folders: Mapping[str, FolderScan] = {}
     findings: Scan = Scan(Path())
@@ -29,10 +29,10 @@ class _LastScan(NamedTuple):
 
 
 class Scanner:
-    """Of one workspace; threads take turns."""
+    """Scans one workspace; threads take turns."""
 
     def __init__(self, root: Path, *, finds_secrets: bool) -> None:
-        """Reads nothing yet."""
+        """Nothing is read yet."""
         self._root = root
         self._finds_secrets = finds_secrets
         self._last: _LastScan | None = None
@@ -79,7 +79,7 @@ class Scanner:
         return _LastScan(last.rules, last.watcher, folders, findings, unwatched)
 
     def _is_same(self, folder: str, listed: FolderScan | None) -> bool:
-        """Whether the folder is the very one that is watched."""
+        """Whether the folder is the one that is watched, and no other in its place."""
         if listed is None or listed.watch is None:
             return False
         try:

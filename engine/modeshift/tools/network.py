@@ -50,12 +50,12 @@ async def _look_up(url: Url) -> list[str]:
 
 
 def allowed_hosts_of(url: Url) -> set[str]:
-    """What in NETWORK_HOSTS allows the URL: without a port the scheme's own is meant."""
+    """Which entries of NETWORK_HOSTS allow the URL; one without a port means the scheme's."""
     return {url.authority, f"{url.bracketed_host}:{url.port}"}
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
-    """Whether it is an address of the internet, and of no machine or network nearby."""
+    """Whether the address is on the internet, and not of this machine or a network nearby."""
     if isinstance(address, IPv6Address):
         low = IPv4Address(int(address) & 0xFFFFFFFF)
         if address.ipv4_mapped is not None or address in NAT64:
@@ -81,7 +81,7 @@ _HEADERS = {
 }
 
 idempotency_key: ContextVar[str | None] = ContextVar("idempotency_key", default=None)
-"""Of the call that a tool runs for: the same if it ever comes again."""
+"""The key of the call that a tool runs for; the same call has the same key after a crash."""
 
 
 def get_idempotency_key() -> str | None:
@@ -94,7 +94,7 @@ def get_idempotency_key() -> str | None:
 
 @contextmanager
 def using_key(key: str) -> Iterator[None]:
-    """Have tools send this key with what they ask of others."""
+    """Have tools send this key with their requests in the block."""
     before = idempotency_key.set(key)
     try:
         yield

@@ -24,12 +24,12 @@ from modeshift.tools.workspace.workspace import Workspace
 
 @dataclass(frozen=True)
 class Offer:
-    """What is known of a server: its tools, and why it cannot be used, if so."""
+    """The tools of a server, or why it cannot be used."""
 
     tools: tuple[ToolDescription, ...] = ()
     problem: str = ""
     change: str = ""
-    """Which tools are not as it first listed them."""
+    """Which tools differ from its first list, in words."""
 
 
 class ManagedServer(Protocol):
@@ -37,7 +37,7 @@ class ManagedServer(Protocol):
 
     @property
     def server(self) -> Server:
-        """As it is configured."""
+        """The server's configuration."""
         ...
 
     offer: Offer | None
@@ -48,12 +48,12 @@ class ManagedServer(Protocol):
         ...
 
     async def prepare(self) -> None:
-        """Start it if that is due, and wait until it can be used, or cannot, within a bound."""
+        """Start it if it should run, and wait a bounded time until it can be used or has failed."""
         ...
 
 
 class ServerPool(Protocol):
-    """One to a process; for any thread and event loop."""
+    """All MCP servers of a process; for any thread and event loop."""
 
     def assign(
         self, user: object, servers: Iterable[Server], workspace: Workspace, sandbox: Sandbox | None
@@ -89,7 +89,7 @@ SHOWN = 200
 
 
 class ServerToolRunnable(BaseTool):
-    """A call of it is a call of the server's, whatever its arguments are called."""
+    """Passes a call on to the server, whatever its arguments are called."""
 
     served_by: Any
     described: ToolDescription

@@ -24,11 +24,11 @@ class ToolDescription:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether the server says so."""
+        """Whether the server says that the tool only reads."""
         return self.annotations.get("readOnlyHint") is True
 
     def digest(self) -> str:
-        """Of all of it, whatever the order of keys."""
+        """A digest of the whole description, whatever the order of its keys."""
         content = [self.name, self.description, self.input_schema, self.annotations]
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -71,7 +71,7 @@ def _write(value: Mapping[str, Any]) -> str:
 
 
 def _describe_change(old: str, new: str) -> str:
-    """From a little before the first difference: what was added may be far behind."""
+    """Both texts from a little before the first difference, which may be far into them."""
     pairs = enumerate(zip(old, new, strict=False))
     end = next(
         (place for place, (before, other) in pairs if before != other), min(len(old), len(new))
@@ -114,7 +114,7 @@ class Server:
     or is not among them is not bound. None where the server is trusted as configured."""
 
     def identify(self) -> str:
-        """What it is, without the values of secrets: an approval holds for this one only."""
+        """The server without its secrets' values, as text; an approval is bound to it."""
         fields = asdict(self) | {"env": sorted(self.env), "headers": sorted(self.headers)}
         return json.dumps(fields, sort_keys=True)
 
@@ -123,7 +123,7 @@ MAX_CHARACTERS = 50_000
 MAX_DEPTH = 30
 _COMBINATORS = ("anyOf", "oneOf", "allOf", "not", "if", "then", "else", "enum", "const")
 _PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
-"""What Anthropic takes as an argument's name."""
+"""The names that Anthropic takes for an argument."""
 
 
 def mend_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

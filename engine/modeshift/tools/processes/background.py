@@ -40,7 +40,7 @@ class TurnCommands:
 
     @property
     def is_used(self) -> bool:
-        """Whether there is anything in it."""
+        """Whether any command has been started."""
         return bool(self._kept)
 
     def start(
@@ -59,7 +59,7 @@ class TurnCommands:
         return self._keep(call_id, started)
 
     def shorten(self, line: str, call_id: str, text: str) -> str:
-        """A result whose middle is left out where it is long; and says where to read that."""
+        """A result without its middle where it is long, saying how the rest can be read."""
         is_long = len(text) > SHOWN_CHARACTERS
         return shorten(text, self._keep(call_id, _Kept(line, [text])) if is_long else None)
 
@@ -68,7 +68,7 @@ class TurnCommands:
         return ", ".join(f"{id} ({job.line!r})" for id, job in self._kept.items() if job.is_running)
 
     async def read(self, id: str, start: int, count: int, seconds: float) -> str:
-        """Lines of what a command has printed; waits so long for its end before."""
+        """Lines that a command has printed, after waiting at most so long for its end."""
         if id not in self._kept:
             known = ", ".join(self._kept) or "none"
             raise ToolFailedError(
@@ -84,13 +84,13 @@ class TurnCommands:
         if command.task is not None and not is_running:
             if command.task.cancelled():
                 raise ToolFailedError(f"{id} was ended before its own end; start it again")
-            text = command.task.result()  # or what it raises: ToolFailedError where it cannot start
+            text = command.task.result()  # raises why it could not start
         lines = LineRange.of(BytesIO(text.encode("utf-8", "replace")), start, count)
         shown = lines.show(f"the output of {id}")
         return f"{shown}\n[{id} is still running]" if is_running else shown
 
     async def end(self) -> None:
-        """End what runs, and forget all."""
+        """End the commands that run, and forget all of them."""
         tasks = [command.task for command in self._kept.values() if command.task is not None]
         self._kept.clear()
         ours = {task for task in tasks if task.get_loop() is asyncio.get_running_loop()}
@@ -111,7 +111,7 @@ class TurnCommands:
 
 
 class BackgroundCommands:
-    """The commands of all threads' turns; one to a process."""
+    """The commands of all threads' turns; one object for each process."""
 
     def __init__(self) -> None:
         self._turns: dict[str, TurnCommands] = {}
@@ -128,14 +128,14 @@ class BackgroundCommands:
         return thread in self._turns and self._turns[thread].is_used
 
     async def end(self, thread: str, unless: str | None = None) -> None:
-        """End those of a thread, unless they were started under this environment."""
+        """End a thread's commands, unless they were started under this environment."""
         turn = self._turns.get(thread)
         if turn is not None and turn.environment != unless:
             del self._turns[thread]
             await turn.end()
 
     async def end_all(self) -> None:
-        """End those of all threads."""
+        """End the commands of all threads."""
         for thread in list(self._turns):
             await self.end(thread)
 
@@ -144,13 +144,13 @@ _EVERY = WeakSet[BackgroundCommands]()
 
 
 async def end_every_command() -> None:
-    """For a process that stops: one that a signal ends does not end what it has started."""
+    """End all commands when the process stops; a signal would leave them running."""
     for commands in list(_EVERY):
         await commands.end_all()
 
 
 def shorten(text: str, id: str | None = None) -> str:
-    """``text`` without its middle where it is long; ``id`` is what it can be read on under."""
+    """``text`` without its middle where it is long; the rest can be read by ``id``."""
     if len(text) <= SHOWN_CHARACTERS:
         return text
     half = SHOWN_CHARACTERS // 2
@@ -173,18 +173,18 @@ class Ran:
     line: str
     folder: str
     exit_code: int | None
-    """As the process said; None for one that did not end by itself, or goes on."""
+    """The process's exit code; None where it was ended, or still runs."""
     goes_on: bool = False
 
 
 @dataclass(frozen=True)
 class Calling:
-    """Set by whoever runs the tool; the defaults are the strictest."""
+    """Under which conditions a tool runs; the defaults are the strictest."""
 
     edits_freely: bool = False
     """Whether the mode may change every file."""
     is_read_only: bool = False
-    """Whether it runs unasked as a read-only command: it can change nothing and see no secret."""
+    """Whether the command runs unasked as read-only: it can change nothing and see no secret."""
     emit: Callable[[str], None] = _nobody
     """Shows a client text while the tool runs."""
     call_id: str = ""
@@ -193,7 +193,7 @@ class Calling:
     ran: list[Ran] = field(default_factory=list)
     """What the call has run so far."""
     lock: asyncio.Lock | None = None
-    """For the call's commands among themselves, where it has the workspace's lock already."""
+    """Taken by the call's commands in turn, where the call has the workspace's lock already."""
 
 
 current_calling: ContextVar[Calling] = ContextVar("calling", default=Calling())  # noqa: B039  # it is frozen

@@ -18,7 +18,7 @@ from modeshift.modes.plain_text import make_readable
 
 HEAD_BYTES = TAIL_BYTES = 200_000
 SHOWN_CHARACTERS = 200_000
-"""How much of it a client is shown as it comes."""
+"""How much of the output a client is shown while the program runs."""
 SECONDS_BETWEEN = 0.1
 # A process that left the command's group holds the output open for ever.
 LAST_OUTPUT_SECONDS = 1
@@ -32,9 +32,9 @@ _SEQUENCE = re.compile(
 )
 _BEGUN = re.compile(rf"\x1b(?:\[[0-?]{{0,99}}[ -/]{{0,9}}|[]PX^_]{_TEXT}\x1b?|[ -/]{{0,9}})?\Z")
 KEPT = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "TZ", "TMPDIR")
-"""All that commands get of the agent's own environment, which holds the providers' keys."""
+"""The only variables that commands get of the agent's environment, which has providers' keys."""
 NO_BYTE_CODE = {"PYTHONDONTWRITEBYTECODE": "1"}
-"""For commands: what they leave in ``__pycache__`` would count as a change of the tests."""
+"""Given to commands, as files in ``__pycache__`` would count as a change of the tests."""
 _GIT_SETTINGS = {
     # No program that a folder's settings name, and no bare repository among the files.
     "core.fsmonitor": "false",
@@ -43,7 +43,7 @@ _GIT_SETTINGS = {
 
 
 class PlainText:
-    """Takes a terminal's sequences out; each state of a progress bar gets a line of its own."""
+    """Removes a terminal's sequences; each state of a progress bar gets a line of its own."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -109,7 +109,7 @@ class Output:
         self._unshown += text[: self._room - len(self._unshown)]
 
     async def _show(self) -> None:
-        """Show it in pieces as large as they get in a moment: each is a message to the client."""
+        """Show what comes within a moment as one piece: each is a message to the client."""
         while self._room:
             await asyncio.sleep(SECONDS_BETWEEN)
             self._show_now()
@@ -129,12 +129,12 @@ class Output:
 
 SECONDS_BETWEEN_COUNTS = 0.2
 MAX_SECONDS = 600
-"""What a command may take at most."""
+"""The longest time that a command may run."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one command may use, with all the processes that it starts."""
+    """What one command may use, together with all processes that it starts."""
 
     memory: int = 4096
     """MiB."""
@@ -149,9 +149,9 @@ class Program:
     environment: dict[str, str]
     folder: str = "/"
     descriptors: tuple[int, ...] = ()
-    """Open ones that the program gets, under the same numbers."""
+    """Open descriptors that the program gets, under the same numbers."""
     lacks: str = ""
-    """What it would need, and the sandbox hides: a reason why it may fail."""
+    """What the sandbox hides and the program needs: a reason why it may fail."""
 
     def close(self) -> None:
         """Close the descriptors on this side."""

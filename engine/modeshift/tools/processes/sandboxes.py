@@ -36,16 +36,16 @@ class Command(NamedTuple):
     cwd: str
     """The folder to run it in, relative to the workspace."""
     seconds: int
-    """After which it is ended."""
+    """The seconds after which it is killed."""
 
 
 class SandboxService(NamedTuple):
-    """A program that goes on, such as a server."""
+    """A program that keeps running, such as a server."""
 
     command: tuple[str, ...]
     folder: Path
     environment: Mapping[str, str]
-    """For the program alone: whoever wrote it is not to change the sandbox."""
+    """The program's environment, which the sandbox itself does not get."""
     has_network: bool
     is_writable: bool
 
@@ -82,7 +82,7 @@ class Sandbox(Protocol):
     async def run(
         self, workspace: Workspace, command: Command, limits: Limits, calling: Calling
     ) -> Ended:
-        """Run it; its text says, too, what the sandbox had to do with it.
+        """Run it; the text also says where the sandbox may be why something failed.
 
         Raises ``ToolFailedError`` where it cannot be run.
         """
@@ -185,13 +185,13 @@ async def run_command(
 
 
 async def read_command(id: str, start: int | None = None, wait: int = 0) -> str:
-    """Lines of what a command of this turn has printed; waits so many seconds for its end."""
+    """Lines that a command of this turn has printed, after waiting so many seconds for its end."""
     turn = current_calling.get().commands or TurnCommands()
     return await turn.read(id, max(start or 1, 1), MAX_LINES, wait)
 
 
 def describe_sandbox(sandbox: Sandbox | None) -> str:
-    """What the model should know of where its commands run."""
+    """What the model should know about the place where its commands run."""
     if sandbox is None:
         return ""
     return (
