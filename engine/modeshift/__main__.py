@@ -22,7 +22,10 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "chat": (
         "talk to the agent in this terminal",
-        {"thread=ID": "go on with this thread", "mode=SLUG": "the mode to go on in"},
+        {
+            "thread=ID": "which to go on with, or last",
+            "mode=SLUG": "the mode to go on in",
+        },
     ),
     "clean-data": ("remove the threads of the dev server and the sessions of editors", {}),
     "dev": (

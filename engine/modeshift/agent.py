@@ -8,6 +8,7 @@ from collections.abc import (
     Callable,
     Generator,
     Iterator,
+    Mapping,
     Sequence,
 )
 from contextlib import (
@@ -18,8 +19,9 @@ from contextlib import (
     nullcontext,
 )
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import httpx
@@ -35,6 +37,7 @@ from modeshift.configuration.loading import AgentCache
 from modeshift.configuration.settings import Settings, load_settings
 from modeshift.configuration.workspaces import ANYBODY
 from modeshift.events import RunEvent, read_events, read_messages
+from modeshift.messages.repair import remove_marks
 from modeshift.modes.errors import InvalidInputError, ProviderError
 from modeshift.storage.database import Database
 from modeshift.storage.kept_threads import spell_thread
@@ -59,6 +62,10 @@ GRAPH = "agent"
 """Its name in ``langgraph.json``."""
 TIMEOUT = httpx.Timeout(connect=5, read=300, write=300, pool=5)  # the SDK's
 MAX_TITLE = 80
+_NEWEST = (
+    "SELECT thread_id FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id "
+    "ORDER BY max(checkpoint_id) DESC LIMIT ?"
+)
 
 
 class Run:
@@ -251,6 +258,33 @@ def _explain_errors() -> Iterator[None]:
         raise InvalidInputError(f"the server refuses: {error}") from error
 
 
+class ListedThread(NamedTuple):
+    """A thread, for somebody who looks for one."""
+
+    id: str
+    title: str
+    changed: str
+    """When, in ISO 8601."""
+    mode: str
+    waits: bool
+    """Whether a question is open in it."""
+
+    def describe(self) -> str:
+        """All but the id, on one line."""
+        when = datetime.fromisoformat(self.changed).astimezone() if self.changed else None
+        parts = [self.title or "(no message)", f"{when:%d %b %H:%M}" if when else "", self.mode]
+        return " · ".join(filter(None, [*parts, "waits for you" if self.waits else ""]))
+
+
+def find_title(values: Mapping[str, Any]) -> str:
+    """The first line of what a person said first; empty before that."""
+    outer = (values.get("parents") or [values])[0]
+    for message in read_messages(outer.get("messages") or []):
+        if message.type == "human":
+            return remove_marks(message.text).split("\n")[0][:MAX_TITLE]
+    return ""
+
+
 class Agents:
     """The agent of the clone in its threads; ``open_agent`` makes one."""
 
@@ -278,6 +312,39 @@ class Agents:
 
         config = RunnableConfig(configurable={"thread_id": id})
         return Thread(config, load, self.server, running=self._running)
+
+    async def list_threads(self, limit: int = 20) -> list[ListedThread]:
+        """The threads that were changed last; raises ``UserError``."""
+        if self.server is None:
+            rows = await self.database.execute(_NEWEST, limit) if self.database else []
+            states = [(id, await self.thread(id).state()) for (id,) in rows]
+            return [
+                ListedThread(
+                    id,
+                    find_title(state.values),
+                    state.created_at or "",
+                    str(state.values.get("mode", "")),
+                    bool(state.interrupts),
+                )
+                for id, state in states
+            ]
+        client: LangGraphClient = self.server.client  # type: ignore[assignment]  # there is one
+        with _explain_errors():
+            threads = await client.threads.search(
+                limit=limit, sort_by="updated_at", sort_order="desc",
+                select=["thread_id", "metadata", "status", "updated_at"],
+                extract={"mode": "values.mode"},
+            )  # fmt: skip
+        return [
+            ListedThread(
+                each["thread_id"],
+                str((each.get("metadata") or {}).get("title", "")),
+                str(each["updated_at"]),
+                str((each.get("extracted") or {}).get("mode") or ""),
+                each["status"] == "interrupted",
+            )
+            for each in threads
+        ]
 
 
 @asynccontextmanager

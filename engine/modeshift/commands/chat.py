@@ -6,16 +6,18 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
-from modeshift.agent import open_agent
+from modeshift.agent import Agents, Thread, open_agent
 from modeshift.commands.dev import DEFAULTS, find_server
 from modeshift.configuration.own_files import get_history_file
+from modeshift.configuration.prices import load_prices
 from modeshift.configuration.settings import Settings, load_settings
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
-from modeshift.storage.kept_threads import spell_thread
+from modeshift.terminal.completion import ChatCompleter
 from modeshift.terminal.conversation import Chat
-from modeshift.terminal.screen import FAINT, Keyboard, Screen
+from modeshift.terminal.panel import Panel
+from modeshift.terminal.plain import PlainPanel
+from modeshift.terminal.screen import FAINT, Screen, has_cursor
 
 
 def main(
@@ -30,19 +32,16 @@ def main(
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
     logging.basicConfig(level=logging.ERROR)
-    id = spell_thread(thread) if thread else str(uuid4())
-    if asyncio.run(_talk(settings, id, mode, is_new=thread is None)):
-        yield f"To go on with it: make chat THREAD={id}"
+    id = asyncio.run(_talk(settings, thread, mode))
+    if id is not None:
+        yield f"To go on with it: make chat THREAD=last, or THREAD={id}"
 
 
-async def _talk(settings: Settings, id: str, mode: str | None, *, is_new: bool) -> bool:
-    """Whether there is such a thread afterwards."""
+async def _talk(settings: Settings, id: str | None, mode: str | None) -> str | None:
+    """The id of the thread that was open at the end; None if there is no such thread then."""
     address = find_server(settings)
     async with open_agent(settings, address=address) as agents:
-        thread = agents.thread(id)
-        if not is_new and not (await thread.state()).values:
-            raise InvalidInputError(f"there is no thread {id!r}; leave THREAD out for a new one")
-        screen = Screen()
+        thread = await _find_thread(agents, id)
         deps = await thread.deps()
         model = deps.models.default
         if model == "offline":
@@ -50,8 +49,30 @@ async def _talk(settings: Settings, id: str, mode: str | None, *, is_new: bool) 
         place = deps.workspace or deps.toolbox.workspace.root
         workspace = f"; workspace {place}" if deps.toolbox.has_workspace else ""
         where = f"on {address}" if address else "by itself, in this process"
-        screen.words(f"model {model}{workspace}", FAINT, "")
-        screen.words(f"{where}; /help lists the commands, Ctrl-D leaves", FAINT, "")
-        keyboard = Keyboard(get_history_file(settings.checkpoints))
-        await Chat(thread, where, screen, keyboard).run(mode)
-        return bool((await thread.state()).values)
+        completer = ChatCompleter()
+        history = get_history_file(settings.checkpoints)
+        panel = Panel(history, completer) if has_cursor() else PlainPanel(history)
+        chat = Chat(agents, thread, where, panel, await asyncio.to_thread(load_prices, settings))
+        completer.list_commands = chat.list_commands
+        if deps.toolbox.has_workspace:
+            completer.root = deps.toolbox.workspace.root
+
+        async def talk() -> None:
+            screen = Screen(panel.print)
+            screen.words(f"model {model}{workspace}", FAINT, "")
+            screen.words(f"{where}; /help lists the commands, Ctrl-D leaves", FAINT, "")
+            await chat.run(mode)
+
+        await panel.run(talk())
+        return chat.thread.id if (await chat.thread.state()).values else None
+
+
+async def _find_thread(agents: Agents, id: str | None) -> Thread:
+    if id == "last":
+        if not (newest := await agents.list_threads(1)):
+            raise InvalidInputError("there is no thread yet; leave THREAD out for a new one")
+        id = newest[0].id
+    thread = agents.thread(id)
+    if id is not None and not (await thread.state()).values:
+        raise InvalidInputError(f"there is no thread {id!r}; leave THREAD out for a new one")
+    return thread

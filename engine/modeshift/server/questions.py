@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from modeshift.calls.file_changes import list_changes
 from modeshift.calls.previews import Preview, preview_call
-from modeshift.server.file_changes import list_changes
 from modeshift.server.thread_modes import call_server, get_deps, pass_on
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.routing import is_cut_off

@@ -16,7 +16,7 @@ ChangedFile = tuple[Mapping[str, Any], Mapping[str, Any]]
 
 
 def list_changes(deps: AgentDeps, values: Mapping[str, object]) -> list[FileChange]:
-    """The changes, by the thread's state as the server gives it, all plain data. Blocks."""
+    """The changes, by the thread's state, in this process or as a server gives it. Blocks."""
     changes: dict[str, list[ChangedFile]] = {path: [] for path in _list_written(values)}
     for path, done in _list_done(deps, values):
         changes.setdefault(path, []).append(done)
@@ -40,8 +40,9 @@ def _list_done(deps: AgentDeps, values: Mapping[str, Any]) -> Iterator[tuple[str
 
 
 def _walk(
-    deps: AgentDeps, messages: Sequence[Mapping[str, Any]], inner: Mapping[str, Any]
+    deps: AgentDeps, messages: Sequence[Any], inner: Mapping[str, Any]
 ) -> Iterator[tuple[str, ChangedFile]]:
+    messages = [each if isinstance(each, Mapping) else each.model_dump() for each in messages]
     results = {each["tool_call_id"]: each for each in messages if each["type"] == "tool"}
     for message in messages:
         for call in message.get("tool_calls", ()):

@@ -1,0 +1,404 @@
+"""``Panel``: the lines below what is printed: what goes on, the input, the choices, the bar."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from prompt_toolkit.application import Application, run_in_terminal
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import Completer, ThreadedCompleter
+from prompt_toolkit.filters import Condition, has_completions
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding.key_processor import KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, VerticalAlign, Window
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.layout.processors import BeforeInput
+from prompt_toolkit.output import ColorDepth, create_output
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+from modeshift.configuration.databases import make_private
+from modeshift.modes.plain_text import make_readable, to_one_line
+from modeshift.terminal.choices import Choice, find_choice, number_choices
+from modeshift.terminal.pager import show_pages
+from modeshift.terminal.screen import get_width, has_colours, measure, resolve_returns, wrap
+
+BURST = 0.03
+"""Seconds between two writes: what comes in meanwhile is written at once."""
+MAX_BURST = 65_536
+MAX_PENDING = 8
+"""Lines of what is not complete yet."""
+ESCAPE = 0.1
+"""Seconds after which Esc is a key of its own: others begin with it."""
+TYPING, PAUSE = 1.0, 0.5
+"""Who has typed so shortly before a question has to pause so long before a key answers it."""
+Part = tuple[str, str]
+Reading = Literal["message", "answer", "choice"]
+
+
+class WentBackError(Exception):
+    """The person pressed Esc where an answer in words is asked for."""
+
+
+class Panel:
+    """All that reads raises ``KeyboardInterrupt`` for Ctrl-C, and ``EOFError`` for Ctrl-D."""
+
+    def __init__(self, history: Path, completer: Completer) -> None:
+        """``history`` is the file with earlier messages."""
+        make_private(history)
+        self.build_bar: Callable[[int], str] = lambda _: ""
+        """The line at the bottom, of a width."""
+        self.choose_next_mode: Callable[[], str] = str
+        """Gives the prompt."""
+        self.get_pages: Callable[[], str] = lambda: ""
+        """What Ctrl-O shows."""
+        self.pending: Sequence[str] = ()
+        """The lines that have come of an answer, and are not complete."""
+        self.kept: list[str] = []
+        """Messages for when the agent is done."""
+        self._doing, self._last_line, self._since = "", "", 0.0
+        self._stop: Callable[[], object] | None = None
+        self._prompt = ""
+        self._reading: Reading | None = None
+        self._result: asyncio.Future[str]
+        self._title, self._choices, self._at, self._no = "", list[Choice](), 0, ""
+        self._is_shown, self._quiet_until, self._typed = False, 0.0, -TYPING
+        self._printed, self._is_due, self._wrote = list[str](), False, 0.0
+        self._message = Buffer(
+            history=FileHistory(str(history)), multiline=True, complete_while_typing=True,
+            completer=ThreadedCompleter(completer), tempfile_suffix=".md",
+            on_text_changed=lambda _: self._note_typing(),
+        )  # fmt: skip
+        self._answer = Buffer(multiline=True)
+        self._app = self._build_app()
+
+    def _build_app(self) -> Application[None]:
+        def input(buffer: Buffer) -> Window:
+            prompt = BeforeInput(lambda: make_readable(self._prompt))
+            return Window(
+                BufferControl(buffer, input_processors=[prompt]), wrap_lines=True,
+                dont_extend_height=True, height=Dimension(min=1, max=12),
+            )  # fmt: skip
+
+        self._windows = {"message": input(self._message), "answer": input(self._answer)}
+        self._windows["choice"] = Window(
+            FormattedTextControl(self._show_choices, focusable=True, show_cursor=False),
+            wrap_lines=True, dont_extend_height=True,
+        )  # fmt: skip
+        live = Window(
+            FormattedTextControl(self._show_live), wrap_lines=True, dont_extend_height=True
+        )
+        bar = Window(
+            FormattedTextControl(lambda: [("ansibrightblack", self.build_bar(get_width()))]),
+            height=1,
+        )
+        areas = [
+            live,
+            ConditionalContainer(self._windows["choice"], self._is_reading("choice")),
+            ConditionalContainer(self._windows["answer"], self._is_reading("answer")),
+            ConditionalContainer(self._windows["message"], self._is_reading("message", None)),
+            ConditionalContainer(CompletionsMenu(max_height=8), has_completions),
+            bar,
+        ]
+        output = create_output()
+        if isinstance(output, Vt100_Output):
+            output.enable_cpr = False  # its answer would come among the keys
+        app: Application[None] = Application(
+            layout=Layout(HSplit(areas, align=VerticalAlign.TOP), self._windows["message"]),
+            key_bindings=self._bind(), output=output, erase_when_done=True,
+            min_redraw_interval=BURST / 2,
+            color_depth=None if has_colours() else ColorDepth.DEPTH_1_BIT,
+            before_render=lambda _: self._arm(),
+        )  # fmt: skip
+        app.timeoutlen = app.ttimeoutlen = ESCAPE
+        return app
+
+    async def run(self, talk: Awaitable[None]) -> None:
+        """Show the panel until the conversation has ended; raises what that raises."""
+        talking = asyncio.ensure_future(talk)
+        showing = asyncio.ensure_future(self._app.run_async(set_exception_handler=False))
+        try:
+            await asyncio.wait({talking, showing}, return_when=asyncio.FIRST_COMPLETED)
+            await self._drain()
+        finally:
+            talking.cancel()
+            if self._app.is_running:
+                self._app.exit()
+            await asyncio.wait({talking, showing})
+        if not talking.cancelled():
+            talking.result()
+
+    # What is printed.
+
+    def print(self, text: str) -> None:
+        """Print lines above the panel."""
+        self._printed.append(text)
+        if not self._is_due:
+            self._is_due = True
+            loop = asyncio.get_running_loop()
+            loop.call_at(max(self._wrote + BURST, loop.time()), self._write)
+
+    def _write(self) -> None:
+        if not self._printed:
+            return
+        text = "".join(self._printed)
+        end = text.find("\n", MAX_BURST) + 1 or len(text)
+        self._app.renderer.erase(leave_alternate_screen=False)
+        self._app.output.write_raw(text[:end])
+        self._app.output.flush()
+        self._app.invalidate()
+        self._wrote = asyncio.get_running_loop().time()
+        self._printed, self._is_due = [], False
+        if text[end:]:
+            self.print(text[end:])
+
+    async def _drain(self) -> None:
+        while self._printed:
+            self._write()
+            await asyncio.sleep(0)
+
+    # What goes on.
+
+    @contextmanager
+    def working(self, stop: Callable[[], object]) -> Iterator[None]:
+        """While the agent works; Esc and Ctrl-C call ``stop``."""
+        self._stop = stop
+        self.do("Thinking")
+        ticking = asyncio.ensure_future(self._tick())
+        try:
+            yield
+        finally:
+            self._stop, self.pending = None, ()
+            ticking.cancel()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(1)
+            self._app.invalidate()
+
+    def do(self, what: str) -> None:
+        """Show what goes on, in a line that goes away."""
+        if what != self._doing or self._last_line:
+            self._doing, self._last_line = what, ""
+            self._since = asyncio.get_running_loop().time()
+            self._app.invalidate()
+
+    def pend(self, lines: Sequence[str]) -> None:
+        """Show what has come of an answer, and is not complete."""
+        self.pending = lines
+        self._app.invalidate()
+
+    def show_output(self, text: str) -> None:
+        """Show the last line that a command has printed."""
+        lines = [line for line in text.rstrip("\n").split("\n") if line.strip()]
+        self._last_line = to_one_line(resolve_returns(lines[-1])) if lines else self._last_line
+        self._app.invalidate()
+
+    def _show_live(self) -> StyleAndTextTuples:
+        lines: list[Part] = []
+        pending = [part for line in self.pending for part in wrap([("", line)])]
+        lines += [("", line) for line in pending[-MAX_PENDING:]]
+        lines.append(("", ""))
+        if self._reading is None:
+            if self._stop is not None:
+                seconds = int(asyncio.get_running_loop().time() - self._since)
+                lines.append(("ansicyan", f"{self._doing} · {seconds} s · Esc stops"))
+                lines += [("ansibrightblack", f"  {self._last_line}")] if self._last_line else []
+            else:
+                lines.append(("ansibrightblack", "…"))
+        for text in self.kept:
+            when = "after this" if self._reading is None else "when the question is answered"
+            lines.append(("ansibrightblack", f"Kept, sent {when}: {to_one_line(text, 200)}"))
+        if self._reading == "choice" and self._title:
+            lines.append(("bold", make_readable(self._title)))
+        shown: StyleAndTextTuples = [(style, f"{_cut(line)}\n") for style, line in lines[:-1]]
+        return [*shown, (lines[-1][0], _cut(lines[-1][1]))]
+
+    def _show_choices(self) -> StyleAndTextTuples:
+        parts: StyleAndTextTuples = []
+        for place, line in enumerate(number_choices(self._choices)):
+            is_at = place == self._at
+            parts.append(("bold" if is_at else "", f"{'▸' if is_at else ' '} {line}\n"))
+        return [*parts[:-1], (parts[-1][0], parts[-1][1].rstrip("\n"))] if parts else []
+
+    # What is read.
+
+    async def read_message(self, prompt: str, *, sends_kept: bool) -> str:
+        """What the person says next; what was kept, if ``sends_kept``: no question is open."""
+        self._prompt = prompt
+        text = self.kept.pop(0) if sends_kept and self.kept else await self._read("message")
+        self.print(f"\n{make_readable(prompt + text)}\n")
+        return text.strip()
+
+    async def read_answer(self, prompt: str, default: str = "") -> str:
+        """An answer in words, which the history does not keep; raises ``WentBackError`` for Esc."""
+        shown, self._prompt = self._prompt, prompt
+        self._answer.text = default
+        self._answer.cursor_position = len(default)
+        try:
+            text = await self._read("answer")
+        finally:
+            self._prompt = shown
+        self.print(make_readable(f"{prompt}{text}") + "\n")
+        return text
+
+    async def choose(self, title: str, choices: Sequence[Choice], no: str, at: int = 0) -> str:
+        """The key of a choice; Esc is ``no``, and Enter at first the choice ``at``.
+
+        A key that was pressed before the list was shown does not count, nor does one of somebody
+        who was typing when it came.
+        """
+        self._title, self._choices, self._at, self._no = title, list(choices), at, no
+        await self._drain()
+        now = asyncio.get_running_loop().time()
+        self._quiet_until = now + PAUSE if now - self._typed < TYPING else 0
+        self._is_shown = False
+        key = await self._read("choice")
+        chosen = next(choice.text for choice in choices if choice.key == key)
+        self.print(make_readable(f"  ▸ {chosen}\n") if title or chosen else "")
+        return key
+
+    def take_back(self) -> None:
+        """What was kept is in the input again, before what is typed there."""
+        if self.kept:
+            self._message.text = "\n".join([*self.kept, self._message.text]).rstrip("\n")
+            self._message.cursor_position = len(self._message.text)
+            self.kept.clear()
+
+    async def _read(self, what: Reading) -> str:
+        self._result = asyncio.get_running_loop().create_future()
+        self._reading = what
+        self._app.layout.focus(self._windows[what])
+        self._app.invalidate()
+        return await self._result
+
+    def _end(self, result: str | BaseException) -> None:
+        self._reading = None
+        self._app.layout.focus(self._windows["message"])
+        if isinstance(result, str):
+            self._result.set_result(result)
+        else:
+            self._result.set_exception(result)
+
+    # Keys.
+
+    def _note_typing(self) -> None:
+        if self._reading is None and self._app.is_running:
+            self._typed = asyncio.get_running_loop().time()
+
+    def _arm(self) -> None:
+        """Before the choices are shown: what has been pressed up to here is for the message."""
+        if self._reading == "choice" and not self._is_shown:
+            while pressed := self._app.input.read_keys():
+                self._keep("".join(press.data for press in pressed))
+            self._is_shown = True
+
+    def _keep(self, data: str) -> None:
+        self._message.insert_text("".join(filter(str.isprintable, data)))
+
+    def _counts(self, event: KeyPressEvent) -> bool:
+        """Whether a key answers the question; one that does not is part of the message."""
+        now = asyncio.get_running_loop().time()
+        if self._is_shown and now >= self._quiet_until:
+            return True
+        self._quiet_until = max(now + PAUSE, self._quiet_until)
+        self._keep(event.data)
+        return False
+
+    def _bind(self) -> KeyBindings:
+        everywhere: tuple[Reading | None, ...] = ("message", "answer", "choice", None)
+        in_words: tuple[Reading | None, ...] = ("message", "answer", None)
+        table: list[tuple[str, tuple[Reading | None, ...], Callable[[KeyPressEvent], object]]] = [
+            ("c-c", everywhere, lambda _: self._interrupt()),
+            ("<sigint>", everywhere, lambda _: self._interrupt()),
+            ("c-d", ("message", "answer", "choice"), lambda _: self._leave()),
+            ("escape", (None,), lambda _: self._stop and self._stop()),
+            ("escape", ("answer",), lambda _: self._end(WentBackError())),
+            ("enter", in_words, lambda event: self._accept(event.current_buffer)),
+            ("c-j", in_words, lambda event: event.current_buffer.insert_text("\n")),
+            ("escape enter", in_words, lambda event: event.current_buffer.insert_text("\n")),
+            ("c-x c-e", in_words, lambda event: event.current_buffer.open_in_editor()),
+            ("s-tab", ("message",), lambda _: self._shift_mode()),
+            ("c-o", ("message", "choice", None), lambda _: self._page()),
+        ]
+        keys = ("up", "down", "enter", "escape", Keys.BracketedPaste, Keys.Any)
+        table += [(key, ("choice",), self._press) for key in keys]
+        bindings = KeyBindings()
+        for sequence, what, act in table:
+            bindings.add(*sequence.split(), filter=self._is_reading(*what))(
+                lambda event, act=act: act(event) and None  # what is given would be awaited
+            )
+        return bindings
+
+    def _is_reading(self, *what: Reading | None) -> Condition:
+        return Condition(lambda: self._reading in what)
+
+    def _interrupt(self) -> None:
+        if self._reading in ("choice", "answer"):
+            self._end(KeyboardInterrupt())
+        elif self._reading is None and self._stop is not None:
+            self._stop()
+        else:
+            self._message.reset()
+
+    def _leave(self) -> None:
+        if self._reading != "message" or not self._message.text:
+            self._end(EOFError())
+
+    def _shift_mode(self) -> None:
+        self._prompt = self.choose_next_mode()
+
+    def _press(self, event: KeyPressEvent) -> None:
+        """A key at the choices, if it counts."""
+        if not self._counts(event):
+            return
+        key, data = event.key_sequence[0].key, event.data
+        match key:
+            case "up" | "down":
+                self._at = (self._at + (1 if key == "down" else -1)) % len(self._choices)
+            case "c-m":
+                self._end(self._choices[self._at].key)
+            case "escape":
+                self._end(self._no)
+            case Keys.BracketedPaste:
+                pass
+            case _ if data == "v" and self.get_pages():
+                self._page()
+            case _:
+                if (place := find_choice(self._choices, data)) is not None:
+                    self._end(self._choices[place].key)
+
+    def _accept(self, buffer: Buffer) -> None:
+        if buffer.complete_state is not None and buffer.complete_state.current_completion:
+            buffer.complete_state = None
+            return
+        text = buffer.text
+        buffer.append_to_history()
+        buffer.reset()
+        if self._reading is not None:
+            self._end(text)
+        elif text.strip():
+            self.kept.append(text)
+
+    def _page(self) -> None:
+        if pages := self.get_pages():
+            self._app.create_background_task(self._show_pages(pages))
+
+    async def _show_pages(self, pages: str) -> None:
+        problem = await run_in_terminal(lambda: show_pages(pages), in_executor=True)
+        self._is_shown = False  # no key of the pager answers
+        self.print(problem)
+
+
+def _cut(line: str) -> str:
+    """A line that goes away stays one line."""
+    width = get_width()
+    while measure(line) > width:
+        line = line[: width - (measure(line) - len(line)) - 1] + "…"
+    return line

@@ -1,0 +1,145 @@
+"""``Transcript``: what a terminal shows of a thread's runs and history."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
+
+from modeshift.events import STOPPED, STOPPED_RUNNING, Chunk, Printed, RunEvent, Wrote
+from modeshift.messages.normal_form import get_call_id
+from modeshift.messages.repair import VOID, remove_marks, show_result
+from modeshift.terminal.cards import call_title, find_effect
+from modeshift.terminal.panel import Panel
+from modeshift.terminal.plain import PlainPanel
+from modeshift.terminal.screen import ALERT, BOLD, FAINT, Markdown, Screen
+from modeshift.threads.deps import AgentDeps
+
+MAX_KEPT = 20_000
+"""Characters of a command's output, for when it is stopped."""
+
+
+class Transcript:
+    """Mutable; knows what has been shown."""
+
+    def __init__(self, screen: Screen, panel: Panel | PlainPanel) -> None:
+        self._screen = screen
+        self._panel = panel
+        self._streamed, self._markdown = "", Markdown()
+        self._calls: dict[str, ToolCall] = {}
+        """The calls that have no result yet, by id."""
+        self._printed = ""
+        """What the command that runs has printed."""
+        self._shown: str | None = None
+        """The id of the call whose title, or question, was shown last."""
+        self._told = {VOID}  # the calls say so themselves
+        """Notices that a person has read."""
+
+    def show_event(self, deps: AgentDeps, event: RunEvent) -> None:
+        """Show what happens in a run."""
+        match event:
+            case Chunk(message):
+                self._stream(message.text)
+            case Printed(id, text):
+                self._begin(deps, id)
+                self._printed = (self._printed + text)[-MAX_KEPT:]
+                self._panel.show_output(self._printed)
+            case Wrote():
+                self._show_update(deps, event)
+
+    def _stream(self, text: str) -> None:
+        if text and not self._streamed:
+            self._screen.gap()
+            self._panel.do("Answering")
+        self._streamed += text
+        self._screen.ready(self._markdown.feed(text))
+        self._panel.pend(self._markdown.incomplete)
+
+    def _show_update(self, deps: AgentDeps, written: Wrote) -> None:
+        node, update = written.node, written.update
+        for message in written.messages:
+            if isinstance(message, AIMessage) and not written.is_repair:
+                self._show_answer(message)
+            elif isinstance(message, ToolMessage):
+                self._show_result(deps, message)
+        for planned in [each for batch in update.get("plan") or () for each in batch][:1]:
+            self._begin(deps, get_call_id(planned["call"]))
+        if (mode := update.get("mode", "")) in deps.catalog and update.get("mode_changes"):
+            self._screen.line(f"Now in {deps.catalog[mode].name} mode.", BOLD)
+        if update.get("todos"):
+            self._show_todos(update["todos"])
+        if node == "compact_history":
+            self._told.discard(update["notices"][-1])  # it may fail twice for one reason
+        self.show_notices(update.get("notices") or ())
+
+    def show_notices(self, notices: Iterable[str], style: str = ALERT) -> None:
+        """Show what a person should know, once."""
+        for notice in notices:
+            if notice not in self._told:
+                self._told.add(notice)
+                self._screen.words(f"Notice: {notice}", style)
+
+    def _show_answer(self, message: AIMessage) -> None:
+        """What of an answer has not been streamed; its calls are shown when they begin."""
+        self._stream(message.text.removeprefix(self._streamed))
+        self.end_run()
+        self._panel.do("Thinking")
+        self._calls |= {get_call_id(call): call for call in message.tool_calls}
+
+    def _begin(self, deps: AgentDeps, id: str) -> None:
+        if id in self._calls:
+            title = call_title(deps, self._calls[id]["name"], self._calls[id]["args"])
+            self._panel.do(title)
+            if self._shown != id:
+                self._screen.gap()
+                self._screen.line(title, BOLD)
+                self._shown = id
+
+    def _show_result(self, deps: AgentDeps, message: ToolMessage) -> None:
+        id = message.tool_call_id
+        if id not in self._calls:
+            return
+        effect = find_effect(deps, self._calls[id]["name"])
+        if not (effect.switches_mode or effect.takes_answer or effect.ends_turn) or (
+            message.status == "error"
+        ):
+            self._begin(deps, id)
+            style = ALERT if message.status == "error" else ""
+            show = self._screen.result if effect.result_is_data else self._screen.words
+            show(show_result(message), style)
+        del self._calls[id]
+        self._printed = ""
+        self._panel.do("Thinking")
+
+    def asked(self, id: str) -> None:
+        """Remember that a question has shown the call."""
+        self._shown = id
+
+    def _show_todos(self, todos: Iterable[Mapping[str, str]]) -> None:
+        marks = {"completed": "x", "in_progress": "-"}
+        for todo in todos:
+            self._screen.words(f"[{marks.get(todo['status'], ' ')}] {todo['content']}")
+
+    def stop(self) -> None:
+        """Show that the run was stopped, and what it may have done."""
+        self.end_run()
+        if self._printed:
+            self._screen.result(self._printed)
+        is_running = self._shown in self._calls
+        self._screen.words(STOPPED_RUNNING if is_running else STOPPED, FAINT, "")
+        self._calls.clear()
+        self._printed = ""
+
+    def end_run(self) -> None:
+        """Print what has come in, and forget it."""
+        self._screen.ready(self._markdown.end())
+        self._panel.pend(())
+        self._streamed, self._markdown = "", Markdown()
+
+    def show_history(self, deps: AgentDeps, messages: Sequence[AnyMessage]) -> None:
+        """Show what the thread holds."""
+        for message in messages:
+            if isinstance(message, HumanMessage):
+                self._screen.line(f"\n> {remove_marks(message.text)}", BOLD)
+            elif isinstance(message, AIMessage):
+                self._show_answer(message)
+            elif isinstance(message, ToolMessage):
+                self._show_result(deps, message)
