@@ -30,7 +30,7 @@ serve: venv # serve it in several processes, on the Postgres of DATABASE_URL; PO
 	@$(AEGRA) is-ready || { ONLY_CHECK=1 $(MODESHIFT) serve && $(AEGRA); }
 	@exec .venv-serve/bin/python -m modeshift serve $(call option,port,PORT) $(call option,workers,WORKERS)
 
-chat: venv ## talk to the agent in this terminal, on the server if one runs; THREAD=id MODE=slug WORKSPACE=path
+chat: venv ## talk to the agent in this terminal, on the server if one runs; THREAD=id|last MODE=slug WORKSPACE=path
 	@exec $(MODESHIFT) chat $(call option,thread,THREAD) $(call option,mode,MODE)
 
 acp: venv # print the command line that makes it an agent in an editor (Zed, JetBrains, ...)

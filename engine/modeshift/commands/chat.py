@@ -34,7 +34,7 @@ def main(
     logging.basicConfig(level=logging.ERROR)
     id = asyncio.run(_talk(settings, thread, mode))
     if id is not None:
-        yield f"To go on with it: make chat THREAD=last, or THREAD={id}"
+        yield f"To go on with it: make chat THREAD={id}"
 
 
 async def _talk(settings: Settings, id: str | None, mode: str | None) -> str | None:
@@ -74,5 +74,5 @@ async def _find_thread(agents: Agents, id: str | None) -> Thread:
         id = newest[0].id
     thread = agents.thread(id)
     if id is not None and not (await thread.state()).values:
-        raise InvalidInputError(f"there is no thread {id!r}; leave THREAD out for a new one")
+        raise InvalidInputError(f"there is no thread {thread.id!r}; leave THREAD out for a new one")
     return thread

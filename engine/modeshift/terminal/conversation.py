@@ -99,7 +99,6 @@ class Chat:
         """Show the thread, and go on with it."""
         state = await thread.state()
         self.thread, self._state, self._postponed, self._cost = thread, state, None, None
-        self._transcript = Transcript(self._screen, self._panel)
         self._transcript.show_history(self._deps, state.values.get("messages", []))
 
     async def _take_turn(self) -> None:

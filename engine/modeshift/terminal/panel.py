@@ -29,7 +29,7 @@ from modeshift.terminal.choices import Choice, find_choice, number_choices
 from modeshift.terminal.pager import show_pages
 from modeshift.terminal.screen import get_width, has_colours, measure, resolve_returns, wrap
 
-BURST = 0.03
+BURST = 0.05
 """Seconds between two writes: what comes in meanwhile is written at once."""
 MAX_BURST = 65_536
 MAX_PENDING = 8
@@ -58,7 +58,7 @@ class Panel:
         """Gives the prompt."""
         self.get_pages: Callable[[], str] = lambda: ""
         """What Ctrl-O shows."""
-        self.pending: Sequence[str] = ()
+        self.pending: Sequence[str] = []
         """The lines that have come of an answer, and are not complete."""
         self.kept: list[str] = []
         """Messages for when the agent is done."""
@@ -112,7 +112,7 @@ class Panel:
         app: Application[None] = Application(
             layout=Layout(HSplit(areas, align=VerticalAlign.TOP), self._windows["message"]),
             key_bindings=self._bind(), output=output, erase_when_done=True,
-            min_redraw_interval=BURST / 2,
+            min_redraw_interval=BURST / 3,
             color_depth=None if has_colours() else ColorDepth.DEPTH_1_BIT,
             before_render=lambda _: self._arm(),
         )  # fmt: skip
@@ -174,7 +174,7 @@ class Panel:
         try:
             yield
         finally:
-            self._stop, self.pending = None, ()
+            self._stop, self.pending = None, []
             ticking.cancel()
 
     async def _tick(self) -> None:
@@ -191,8 +191,9 @@ class Panel:
 
     def pend(self, lines: Sequence[str]) -> None:
         """Show what has come of an answer, and is not complete."""
-        self.pending = lines
-        self._app.invalidate()
+        if lines != self.pending:
+            self.pending = lines
+            self._app.invalidate()
 
     def show_output(self, text: str) -> None:
         """Show the last line that a command has printed."""
@@ -243,6 +244,9 @@ class Panel:
         self._answer.cursor_position = len(default)
         try:
             text = await self._read("answer")
+        except WentBackError:
+            self.print("  ▸ back\n")
+            raise
         finally:
             self._prompt = shown
         self.print(make_readable(f"{prompt}{text}") + "\n")

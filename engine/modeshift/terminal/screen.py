@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 
 from prompt_toolkit.utils import get_cwidth
@@ -49,7 +48,11 @@ def paint(text: str, style: str) -> str:
 
 def get_width() -> int:
     """How wide text is printed."""
-    return max(min(shutil.get_terminal_size().columns - 1, MAX_WIDTH), 20)
+    try:
+        columns = os.get_terminal_size(1).columns
+    except OSError:
+        columns = 80
+    return max(min(columns - 1, MAX_WIDTH), 20)
 
 
 def measure(text: str) -> int:
@@ -60,26 +63,52 @@ def measure(text: str) -> int:
 def wrap(pieces: Pieces, first: str = "", rest: str | None = None) -> list[str]:
     """Lines in which no word is cut, the first behind ``first``, the others behind ``rest``."""
     rest = " " * measure(first) if rest is None else rest
-    lines = list[str]()
-    width, line, used, gap = get_width(), first, measure(first), ""
+    width, lines, line = get_width(), list[str](), first
+    text = "".join(part for _, part in pieces)
+    if text.isascii():  # quick: answers are long
+        at = 0
+        while len(text) - at > (room := width - measure(line if not lines else rest)):
+            end = text.rfind(" ", at + 1, at + room + 1)
+            end = end if end > 0 else text.find(" ", at + room)
+            if end < 0:
+                break
+            lines.append((rest if lines else first) + _cut_out(pieces, at, end).rstrip())
+            at = end + 1
+        return [*lines, (rest if lines else first) + _cut_out(pieces, at, len(text))]
+    used, gap, is_empty = measure(first), "", True
+    for word in _split_words(pieces):
+        size = sum(measure(text) for _, text in word)
+        if word[0][1][0] == " ":
+            gap = word[0][1]
+            continue
+        if used + len(gap) + size > width and not is_empty:
+            lines.append(line)
+            line, used, gap = rest, measure(rest), ""
+        line += gap + "".join(paint(text, style) for style, text in word)
+        used, gap, is_empty = used + len(gap) + size, "", False
+    return [*lines, line]
+
+
+def _cut_out(pieces: Pieces, start: int, end: int) -> str:
+    """A part of the text, in its styles."""
+    parts, at = [], 0
+    for style, text in pieces:
+        if at < end and at + len(text) > start:
+            parts.append(paint(text[max(start - at, 0) : end - at], style))
+        at += len(text)
+    return "".join(parts)
+
+
+def _split_words(pieces: Pieces) -> list[list[tuple[str, str]]]:
+    """Words of several styles, and the blanks between them."""
     words: list[list[tuple[str, str]]] = [[]]
     for style, text in pieces:
-        for part in re.findall(r" +|[^ ]+", text):
+        for part in re.findall(" +|[^ ]+", text):
             if part[0] == " ":
                 words += [[("", part)], []]
             else:
                 words[-1].append((style, part))
-    for word in words:
-        size = sum(measure(text) for _, text in word)
-        if word and word[0][1].isspace():
-            gap = word[0][1]
-        elif word:
-            if used + len(gap) + size > width and used > measure(first if not lines else rest):
-                lines.append(line)
-                line, used, gap = rest, measure(rest), ""
-            line += gap + "".join(paint(text, style) for style, text in word)
-            used, gap = used + len(gap) + size, ""
-    return [*lines, line]
+    return [word for word in words if word]
 
 
 def colour(code: str, *, language: str = "", path: str = "") -> list[str]:
@@ -147,7 +176,7 @@ def _render_prose(line: str) -> list[str]:
         return [line]
     match = _LINE.fullmatch(line)
     assert match is not None
-    return wrap([*_style(match[3])], match[1] + match[2])
+    return wrap(list(_style(match[3])), match[1] + match[2])
 
 
 def _style(text: str) -> Iterable[tuple[str, str]]:
@@ -156,7 +185,7 @@ def _style(text: str) -> Iterable[tuple[str, str]]:
             yield CODE, part.strip("`") if has_colours() else part
         elif part[:2] == "**" and len(part) > 4:
             yield BOLD, part[2:-2]
-        else:
+        elif part:
             yield "", part
 
 

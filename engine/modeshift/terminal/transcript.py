@@ -131,7 +131,7 @@ class Transcript:
     def end_run(self) -> None:
         """Print what has come in, and forget it."""
         self._screen.ready(self._markdown.end())
-        self._panel.pend(())
+        self._panel.pend([])
         self._streamed, self._markdown = "", Markdown()
 
     def show_history(self, deps: AgentDeps, messages: Sequence[AnyMessage]) -> None:

@@ -17,7 +17,8 @@ from tests.harness.conversation import SECONDS
 from tests.harness.server import Server
 
 COLUMNS, LINES = 80, 100
-CTRL_C, CTRL_D, ENTER = "\x03", "\x04", "\r"
+CTRL_C, CTRL_D, ENTER, ESC, UP, DOWN = "\x03", "\x04", "\r", "\x1b", "\x1b[A", "\x1b[B"
+BAR = "── "
 
 
 class _Screen(pyte.Screen):
@@ -32,19 +33,42 @@ class _Screen(pyte.Screen):
 class Terminal:
     """Tall enough for what a test shows."""
 
-    def __init__(self, descriptor: int, process: prefork.Started) -> None:
+    def __init__(self, descriptor: int, process: prefork.Started, columns: int = COLUMNS) -> None:
         self.process = process
         self.received = b""
+        self._had_bar = False
         """All that the program has sent."""
         self._descriptor = descriptor
-        self._screen = _Screen(COLUMNS, LINES)
+        self._screen = _Screen(columns, LINES)
         self._screen.descriptor = descriptor
         self._stream = pyte.ByteStream(self._screen)
 
     @property
     def text(self) -> str:
-        """What a person sees."""
+        """What a person sees, but the bar; up to the cursor, where there is one."""
+        lines = self.screen.split("\n")
+        if self.bar:
+            self._had_bar = True
+            cursor = self._screen.cursor
+            lines = lines[: -1 if cursor.hidden else cursor.y + 1]
+        elif self._had_bar:
+            lines = []  # it is drawn last
+        return "\n".join(lines).rstrip()
+
+    @property
+    def screen(self) -> str:
+        """All that a person sees."""
         return "\n".join(line.rstrip() for line in self._screen.display).rstrip()
+
+    @property
+    def bar(self) -> str:
+        """The line below the input, while there is one."""
+        last = self.screen.rpartition("\n")[2]
+        return last if last.startswith(BAR) else ""
+
+    def resize(self, columns: int, lines: int = LINES) -> None:
+        termios.tcsetwinsize(self._descriptor, (lines, columns))
+        self._screen.resize(lines, columns)
 
     @property
     def title(self) -> str:
@@ -71,9 +95,9 @@ class Terminal:
     def until_sent(self, shown: str) -> None:
         """Wait until ``shown`` is on the screen."""
         end = time.monotonic() + SECONDS
-        while shown not in self.text:
+        while shown not in self.screen:
             if time.monotonic() > end or not self._read(end):
-                raise AssertionError(f"no {shown!r} in:\n{self.text}")
+                raise AssertionError(f"no {shown!r} in:\n{self.screen}")
 
     def say(self, text: str, shown: str) -> str:
         """Type a line, and wait for ``shown``."""
@@ -106,6 +130,7 @@ class Terminal:
         end = time.monotonic() + SECONDS
         while self._read(end):
             pass
+        self._had_bar = False
         return self.process.wait(SECONDS)
 
     def _read(self, end: float) -> bool:
@@ -121,17 +146,19 @@ class Terminal:
 
 
 @contextmanager
-def open_terminal(*command: str, folder: Path, env: Mapping[str, str]) -> Iterator[Terminal]:
+def open_terminal(
+    *command: str, folder: Path, env: Mapping[str, str], columns: int, term: str
+) -> Iterator[Terminal]:
     """Run ``python -m *command`` in a terminal of its own."""
     ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (LINES, COLUMNS))
+    termios.tcsetwinsize(theirs, (LINES, columns))
     process = prefork.start(
-        *command, env={**env, "TERM": "xterm-256color"}, streams=(theirs, theirs, theirs),
-        cwd=folder, is_leader=True,
+        *command, env={**env, "TERM": term}, streams=(theirs, theirs, theirs), cwd=folder,
+        is_leader=True,
     )  # fmt: skip
     os.close(theirs)
     try:
-        yield Terminal(ours, process)
+        yield Terminal(ours, process, columns)
     finally:
         if process.poll() is None:
             process.kill()
@@ -140,11 +167,14 @@ def open_terminal(*command: str, folder: Path, env: Mapping[str, str]) -> Iterat
 
 
 @contextmanager
-def chatting(clone: Server, *options: str, **settings: str) -> Iterator[Terminal]:
+def chatting(
+    clone: Server, *options: str, columns: int = COLUMNS, term: str = "xterm-256color",
+    **settings: str,
+) -> Iterator[Terminal]:  # fmt: skip
     """``make chat`` in a clone."""
     clone.workspace.mkdir(exist_ok=True)
-    command = ("modeshift", "chat", *options)
     with open_terminal(
-        *command, folder=clone.folder, env=clone.environment(**settings)
-    ) as terminal:
+        "modeshift", "chat", *options, folder=clone.folder, env=clone.environment(**settings),
+        columns=columns, term=term,
+    ) as terminal:  # fmt: skip
         yield terminal

@@ -4,13 +4,13 @@ import json
 import re
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import psutil
 import pytest
-from prompt_toolkit.application import create_app_session
 
-from modeshift.terminal.screen import Screen
+from modeshift.terminal.screen import Markdown, Screen
 from modeshift.testing.snapshots import Snapshot
 from tests.clients.terminal.terminal import CTRL_C, ENTER, Terminal, chatting
 from tests.harness.conversation import SECONDS
@@ -19,9 +19,9 @@ from tests.harness.root import TEMPLATE
 from tests.harness.server import Server, lose_checkpoint
 from tests.tools.mcp.servers import serving_toy
 
-CALL, SWITCH, ALL = "a [p]attern:", "auto-accept:", "all 2:"
+CALL, SWITCH, ALL = "always a pattern (p)", "auto-accept (u)", "to all (a, y)"
 ASK, CODE, WHY = "\n\nask>", "\n\ncode>", "why (or nothing)>"
-COMMAND = "[e]dit:"  # one that cannot be remembered
+COMMAND = "changes (e)"  # one that cannot be remembered
 
 
 def wait_for_end(clone: Server) -> None:
@@ -47,8 +47,8 @@ def test_the_first_conversation(tmp_path: Path, snapshot: Snapshot) -> None:
         with chatting(clone, *options) as terminal:
             shown = terminal.until("ask>")
             assert "> write notes.txt: hello\nNow" not in shown
-            assert "Created notes.txt (5 characters).\nHere is how it went:" in shown
-            seen = terminal.say('call mcp__here__get_time {"zone": "Rome"}', "a [p]attern\n:")
+            assert "Created notes.txt (5 characters).\n\nHere is how it went:" in shown
+            seen = terminal.say('call mcp__here__get_time {"zone": "Rome"}', CALL)
             assert f"\n  reaches 127.0.0.1:{port}\n  zone: Rome\n" in seen
             assert "calls an MCP server: 'here'" in seen
 
@@ -63,29 +63,29 @@ def test_a_turn_that_a_crash_cut_off_goes_on(tmp_path: Path) -> None:
     lose_checkpoint(tmp_path, thread)
     with chatting(clone, "--thread", thread) as terminal:
         seen = terminal.until("code>")
-        assert "The last turn has not come to its end. Enter goes on with it" in seen
+        assert "The last turn was interrupted. Enter goes on with it" in seen
         terminal.play(ENTER, CALL, "a", CODE)
-        assert "not come to its end" not in terminal.text.rpartition(CALL)[2]
+        assert "interrupted" not in terminal.text.rpartition("Enter goes on")[2]
     assert (clone.workspace / "a.txt").read_text() == "a"
 
 
 def test_enter_and_a_paste_reject(code: Terminal, clone: Server) -> None:
     paste = f"\x1b[200~a\x1b[201~x{ENTER}"
     seen = code.play("write a.txt: a", CALL, paste, WHY, "not now", CODE)
-    assert "reject\n  why (or nothing)> not now\n  You said no: not now\n" in seen
+    assert "▸ No\n  why (or nothing)> not now\n  You said no: not now\n" in seen
     assert not (clone.workspace / "a.txt").exists()
 
 
 def test_what_is_typed_before_a_question_does_not_answer_it(code: Terminal, clone: Server) -> None:
     code.play(f"write ahead.txt: a{ENTER}aaaa", CALL)
     assert not (clone.workspace / "ahead.txt").exists()
-    code.play(CTRL_C, CODE)
+    code.play(CTRL_C, f"{CODE} aaaa", CTRL_C, CODE)  # it is part of the message
 
 
 def test_an_edit_runs_with_other_arguments(code: Terminal, clone: Server) -> None:
     (clone.workspace / "b.txt").write_text("one\ntwo\n")
     seen = code.say("replace two with three in b.txt", CALL)
-    assert "  @line 1\n   one\n  -two\n  +three\n" in seen
+    assert "  line 1\n  1  one\n    -two\n  2 +three\n" in seen
     edits = 'edits> [{"old": "two", "new": "three"}]'
     code.play("e", "path> b.txt", ENTER, edits)
     code.press(f"!{ENTER}")
@@ -98,7 +98,7 @@ def test_an_edit_runs_with_other_arguments(code: Terminal, clone: Server) -> Non
 
 def test_several_calls_all_at_once(code: Terminal, clone: Server) -> None:
     seen = code.say("write g1.txt: 1 & write g2.txt: 2", ALL)
-    assert "+1" in seen and "+2" in seen
+    assert "1 +1" in seen and "1 +2" in seen
     code.play("a", CODE)
     assert [(clone.workspace / f"g{n}.txt").read_text() for n in (1, 2)] == ["1", "2"]
     seen = code.play("write h1.txt: 1 & write h2.txt: 2", ALL, "r", WHY, "neither", CODE)
@@ -108,17 +108,18 @@ def test_several_calls_all_at_once(code: Terminal, clone: Server) -> None:
 
 def test_a_question_is_answered_in_words(chat: Terminal) -> None:
     asked = json.dumps({"question": "Which colour?\n- of these:", "follow_up": [{"text": "Red"}]})
-    shown = "Which colour?\n  - of these:\n  1 Red\n  answer>"
-    seen = chat.play(f"call ask_followup_question {asked}", shown, "Green", ASK)
+    shown = "Which colour?\n  - of these:\n\n▸ 1 Red\n  2 In other words (w)"
+    seen = chat.play(f"call ask_followup_question {asked}", shown, "w", "answer>", "Green", ASK)
     assert ": Green" in seen
 
 
 def test_ctrl_c_stops_the_run_and_its_command(code: Terminal, clone: Server) -> None:
     seen = code.play("run printf on; printf ce", COMMAND, "a", CODE)
-    assert "\nonce\n  [exit code 0]\n" in seen
-    code.play("run echo $$ > pid; echo begun; sleep 600", COMMAND, "a", "\nbegun")
+    assert "\n  once\n  [exit code 0]\n" in seen
+    code.play("run echo $$ > pid; echo begun; sleep 600", COMMAND, "a", "  begun\ncode>")
     code.press(CTRL_C)
-    assert "Stopped while it ran: it may have taken effect" in code.until(CODE, after="begun")
+    seen = code.until(CODE, after="▸ Yes")
+    assert "  begun\nStopped while it ran: it may have taken effect" in seen
     wait_for_end(clone)
 
 
@@ -131,9 +132,7 @@ def test_ctrl_c_at_a_question_approves_nothing(code: Terminal, clone: Server) ->
     assert not (clone.workspace / "d").exists()
 
 
-def test_what_others_say_cannot_act_on_the_terminal(
-    chat: Terminal, clone: Server, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_others_say_cannot_act_on_the_terminal(chat: Terminal, clone: Server) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\x9b2J\u202etxt.exe\x1b]52;c;aGk=\x07"
     (clone.workspace / "evil.txt").write_text(evil)
     before = len(chat.received)
@@ -146,9 +145,15 @@ def test_what_others_say_cannot_act_on_the_terminal(
     assert "owned" in sent
     assert not re.search("\x1b\\]|\x9b|\x1b\\[2J|\u202e", sent)
     assert chat.title == ""
-    with create_app_session():
-        Screen().write(evil)  # as a model's words stream in, which nothing has read before
-    assert not re.search("\x1b|\x9b|\u202e", capsys.readouterr().out)
+    shown: list[str] = []
+    screen, markdown = Screen(shown.append), Markdown()  # a model's words, which nothing has read
+    for text in (evil, "&#27;[2J&#8238;", f"# **{evil}**", f"```{evil}\n{evil}\n```", f"`{evil}`"):
+        screen.ready([*markdown.feed(f"{text}\n"), *markdown.end()])
+        screen.line(text)
+        screen.words(text)
+        screen.result(text)
+    said = re.sub("\x1b\\[[0-9;]+m", "", "".join(shown))  # the colours, which are ours
+    assert not re.search("\x1b|\x9b|\u202e", said)
 
 
 def test_a_notice_is_told_once(tmp_path: Path) -> None:
@@ -167,12 +172,14 @@ def test_a_notice_is_told_once(tmp_path: Path) -> None:
 
 
 def test_commands(chat: Terminal) -> None:
-    assert "Ctrl-C stops the agent." in chat.say("/help", ASK)
+    assert "Esc, Ctrl-C      stop the agent" in chat.say("/help", ASK)
     assert "there is no mode or command 'kode'" in chat.say("/kode", ASK)
     chat.play("\x1b[A", "ask> /kode", CTRL_C, ASK)  # the line before, from the history
     assert "unknown approvals 'some'; give one of: manual, auto" in chat.say("/approvals some", ASK)
     seen = chat.say("/status", ASK)
-    assert re.search(r"thread     [0-9a-f-]{36}\n  mode       ask\n  approvals  manual\n", seen)
+    assert re.search(
+        r"thread     [0-9a-f-]{36}\n  title .*\n  mode       ask\n  approvals  manual\n", seen
+    )
     assert "tokens; its size is not known, CONTEXT_WINDOW sets it" in seen
     assert "\n  switches   rewrite: as MODE_CHANGES says, or as is known of the model\n" in seen
 
@@ -188,7 +195,7 @@ def test_commands(chat: Terminal) -> None:
     ],
 )
 def test_what_it_refuses(clone: Server, options: tuple[str, ...], said: str) -> None:
-    settings = {"CHECKPOINTS": str(TEMPLATE / "langgraph.json/no")} if not options else {}
+    settings: Any = {"CHECKPOINTS": str(TEMPLATE / "langgraph.json/no")} if not options else {}
     with chatting(clone, *options, **settings) as terminal:
         assert terminal.wait() == 1
         assert "".join(said.split()) in "".join(terminal.text.split()), "wrapped anywhere"

@@ -36,14 +36,14 @@ async def test_the_server_has_the_conversation(server: Server, chat: Terminal) -
         assert [request["name"] for request in await thread.waiting()] == ["write_file"]
         chat.press("a")
         seen = await asyncio.to_thread(chat.until, "\n\ncode>")
-        assert "  Created a.txt (1 characters).\nHere is how it went:\n" in seen
+        assert "  Created a.txt (1 characters).\n\nHere is how it went:\n" in seen
         assert await thread.waiting() == []
     assert (server.workspace / "a.txt").read_text() == "a"
 
 
 def test_ctrl_c_stops_the_run_on_the_server(server: Server, chat: Terminal) -> None:
     run = "run echo $$ > pid; echo begun; sleep 600"
-    chat.play(run, COMMAND, "a", "\nbegun", CTRL_C, "\n\ncode>")
+    chat.play(run, COMMAND, "a", "  begun\ncode>", CTRL_C, "\n\ncode>")
     wait_for_end(server)
 
 

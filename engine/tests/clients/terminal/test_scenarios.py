@@ -7,15 +7,10 @@ from tests.clients.terminal.terminal import CTRL_C, ENTER, Terminal
 from tests.harness.server import Server
 
 WAITS = re.compile(
-    r"\n\n\w+(?: \(auto\))?>$|(?:answer|mode)>$"
-    r"|(?:{})\n?:$".format(
-        "|".join(
-            r"\n?".join(map(re.escape, ending))
-            for ending in ("[p]attern", "[e]dit", "auto-accept", "all 2")
-        )
-    )
+    r"\n\n\w+>$|(?:answer|mode)>$"
+    r"|(?:always a pattern|changes|auto-accept|No to all|words|Yes to all) \([a-z, ]+\)$"
 )
-AT_ONCE, KEYS = "all 2:", {"auto": "u", "always": "t", "approve": "a", "reject": "r"}
+AT_ONCE, KEYS = "to all (a, y)", {"auto": "u", "always": "t", "approve": "a", "reject": "r"}
 
 
 def press(terminal: Terminal, keys: str) -> None:
@@ -49,6 +44,7 @@ def decide(terminal: Terminal, words: str) -> None:
             terminal.play("p", "pattern> p1.txt")
             replace(terminal, more)
         case "answer":
+            terminal.play("w", "answer>")
             replace(terminal, more)
         case "reject":
             terminal.play("r", "why (or nothing)>")
@@ -67,8 +63,8 @@ def test_in_a_terminal(scenario: Scenario, open_chat: Terminal, clone: Server) -
         decided = [*scenario.decides] if line == scenario.says.split("\n")[0] else []
         for words in decided:
             decide(open_chat, words)
-    auto = " (auto)" if scenario.approvals == "auto" else ""
-    assert open_chat.text.endswith(":" if scenario.waits_for else f"\n\n{scenario.mode}{auto}>")
+    assert open_chat.text.endswith(")" if scenario.waits_for else f"\n\n{scenario.mode}>")
+    assert ("Auto-accept" in open_chat.bar) == (scenario.approvals == "auto")
     if scenario.waits_for:
         open_chat.press(CTRL_C)
         open_chat.until(f"\n\n{scenario.mode}>")

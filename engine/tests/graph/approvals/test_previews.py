@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from langchain_core.tools import StructuredTool
 
+from modeshift.calls.file_changes import list_changes
 from modeshift.calls.previews import Preview, preview_call
 from modeshift.configuration.loading import AgentLoader
 from modeshift.configuration.settings import Settings
 from modeshift.modes.effects import EFFECTS, ServerTool, ToolSpec
-from modeshift.calls.file_changes import list_changes
 from modeshift.threads.deps import AgentDeps
 from modeshift.tools.tool import Tool
 from modeshift.tools.toolbox import Toolbox

@@ -1,0 +1,164 @@
+"""The lines below the output: the list of decisions, the input while the agent works, the bar."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from modeshift.terminal.pager import show_pages
+from modeshift.testing.snapshots import Snapshot
+from tests.clients.terminal.terminal import CTRL_C, DOWN, ENTER, ESC, UP, Terminal, chatting
+from tests.clients.terminal.test_chat import CALL, CODE, COMMAND, WHY
+from tests.harness.server import Server
+
+KEPT = "Kept, sent after this: list\ncode>"
+
+
+@pytest.fixture
+def pipe(clone: Server) -> Path:
+    """What a command waits for, until somebody writes into it."""
+    path = clone.workspace / "pipe"
+    if not path.exists():
+        os.mkfifo(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_allowed"),
+    [
+        ((DOWN, ENTER), True),
+        ((UP, UP, UP, UP, ENTER), True),
+        (("2",), True),
+        (("y",), True),
+        ((ENTER,), False),
+        (("1",), False),
+        (("n",), False),
+        ((ESC,), False),
+    ],
+)
+def test_keys_of_the_list(
+    code: Terminal, clone: Server, keys: tuple[str, ...], is_allowed: bool
+) -> None:
+    code.say("write listed.txt: x", CALL)
+    for key in keys:
+        code.press(key)
+    if not is_allowed:
+        code.until(WHY)
+        code.play(ESC, CALL, "n", WHY, ENTER, CODE)
+    code.until(CODE)
+    file = clone.workspace / "listed.txt"
+    assert file.exists() == is_allowed
+    file.unlink(missing_ok=True)
+
+
+def test_a_message_is_kept_while_it_works_and_sent_at_the_end(code: Terminal, pipe: Path) -> None:
+    code.play("run cat pipe", CALL, "y", "Esc stops\ncode>", "list", KEPT)
+    pipe.write_text("through\n")
+    code.until_sent("\n\ncode> list\n")
+    seen = code.until(CODE, after="▸ Yes")
+    assert "\n  through\n  [exit code 0]\n" in seen
+    assert "Kept" not in seen
+
+
+def test_a_kept_message_neither_answers_nor_closes_a_question(
+    code: Terminal, clone: Server, pipe: Path
+) -> None:
+    code.press("run cat pipe\nwrite never.txt: x\r")
+    code.until(CALL)
+    code.play("y", "Esc stops\ncode>", "list", KEPT)
+    code.press("yyy")
+    code.until("code> yyy")
+    pipe.write_text("through\n")
+    code.until(CALL, after="through")
+    assert "Kept, sent when the question is answered: list\n" in code.text
+    assert not (clone.workspace / "never.txt").exists()
+    code.play(CTRL_C, "code> yyy", CTRL_C, "code>")
+    assert "Kept, sent when the question is answered: list\n" in code.text
+    code.play(ENTER, CALL, "n", WHY)
+    code.press(ENTER)
+    code.until_sent("\n\ncode> list\n")
+    code.until(CODE)
+    assert not (clone.workspace / "never.txt").exists()
+
+
+@pytest.mark.parametrize("key", [ESC, CTRL_C])
+def test_a_stop_gives_back_what_was_kept(code: Terminal, pipe: Path, key: str) -> None:
+    code.play("run cat pipe", CALL, "y", "Esc stops\ncode>", "list", KEPT, key, "code> list")
+    assert "Stopped while it ran" in code.text
+    code.play(CTRL_C, "\n\ncode>")
+
+
+def test_several_lines_completion_and_the_next_mode(code: Terminal, clone: Server) -> None:
+    (clone.workspace / ".gitignore").write_text("hidden.py\n")
+    for name in ("shown.py", "hidden.py"):
+        (clone.workspace / name).write_text("")
+    os.system(f"git init -q {clone.workspace}")  # noqa: S605  # so that it heeds what is ignored
+    code.press("one\n\x1b\rtwo @")
+    code.until("code> one\n\ntwo @")
+    code.until_sent("@shown.py")
+    assert "hidden.py" not in code.screen
+    code.play(CTRL_C, CODE, "\x1b[Z", "debug>", "\x1b[Z", "ask>")
+    assert "Ask first" in code.bar
+    code.press("/appr")
+    code.until_sent("/approvals  what runs unasked")
+    code.play("\t", "ask> /approvals", CTRL_C, "ask>")
+
+
+def test_long_output_is_folded_and_paged(clone: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    clone.workspace.mkdir(exist_ok=True)
+    (clone.workspace / "long.txt").write_text("".join(f"line {n}\n" for n in range(100)))
+    with chatting(clone, "--mode", "code", PAGER="cat") as terminal:
+        terminal.until(CODE)
+        terminal.play(r"run cat long.txt; printf '1%%\r2%%\n'", COMMAND, "y", CODE)
+        folded = "  line 3\n  ... 90 more lines; Ctrl-O shows all\n  line 94\n"
+        assert (
+            f"{folded}  line 95\n  line 96\n  line 97\n  line 98\n  line 99\n  2%\n"
+            in terminal.text
+        )
+        terminal.press("\x0f")
+        terminal.until_sent("  line 50\n")
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("PAGER", "'")
+    assert "There is no pager" in show_pages("text")
+
+
+@pytest.mark.parametrize("settings", [{"NO_COLOR": "1"}, {"term": "dumb"}])
+def test_a_terminal_without_colours(tmp_path: Path, settings: dict[str, Any]) -> None:
+    with chatting(Server(tmp_path), "--mode", "code", **settings) as terminal:
+        ready, call = ("code> ", "No'> ") if "term" in settings else (CODE, CALL)
+        terminal.until(ready.rstrip())
+        terminal.press(f"write plain.txt: x{ENTER}")
+        terminal.until(call.rstrip())
+        terminal.press("y" if call == CALL else f"y{ENTER}")
+        terminal.until_sent("Created plain.txt")
+        assert not re.search(rb"\x1b\[[0-9;]*(3[0-7]|9[0-7])[;m]", terminal.received)
+        if "term" in settings:
+            assert not re.search(rb"\x1b\[\d*[A-KST]", terminal.received), "erased"
+    assert (tmp_path / "workspace/plain.txt").read_text() == "x"
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_screens(tmp_path: Path, snapshot: Snapshot, columns: int) -> None:
+    clone, shown = Server(tmp_path), []
+    with chatting(clone, "--mode", "code", columns=columns) as terminal:
+
+        def show(state: str, *steps: str) -> None:
+            terminal.play(*steps)
+            seen = re.sub(r"\d+ s ·", "0 s ·", terminal.screen).split("\n")[-16:]
+            shown.append("\n".join([f"=== {state}", *seen, ""]))
+
+        terminal.until(CODE)
+        text = ", ".join(["a 漢字 of many words"] * 6)
+        terminal.play(f"write wide.txt: {text}", CALL)
+        show("a question")
+        show("why", "n", WHY)
+        show("back", ESC, CALL)
+        show("done", "y", CODE)
+        os.mkfifo(clone.workspace / "pipe")
+        terminal.play("run cat pipe", CALL)
+        terminal.press("y")
+        terminal.until_sent("\n$ cat pipe · ")
+        show("while it works", "and then", "Kept, sent after this: and then\ncode>")
+    snapshot(f"terminal-{columns}.txt", "\n".join(shown))
