@@ -227,8 +227,7 @@ class Screen:
 
     def result(self, text: str, style: str = "") -> None:
         """Print what a call has said, folded if it is long."""
-        lines = [resolve_returns(line) for line in text.split("\n")]
-        lines = lines[:-1] if lines[-1] == "" else lines
+        lines = text.removesuffix("\n").split("\n")
         self._fold([paint(f"  {make_readable(line)}", style) for line in lines], HEAD, TAIL)
 
     def text(self, file: FileChange) -> None:
@@ -267,8 +266,8 @@ class Screen:
 
 
 def resolve_returns(line: str) -> str:
-    """A line as a terminal shows it in which each carriage return begins it anew."""
-    return line.rstrip("\r").rpartition("\r")[2]
+    """A command's line as a terminal shows it: each carriage return begins it anew."""
+    return line.replace(r"\u000d", "\r").rstrip("\r").rpartition("\r")[2]
 
 
 def count_lines(change: FileChange) -> str:

@@ -10,7 +10,7 @@ from modeshift.messages.repair import VOID, remove_marks, show_result
 from modeshift.terminal.cards import call_title, find_effect
 from modeshift.terminal.panel import Panel
 from modeshift.terminal.plain import PlainPanel
-from modeshift.terminal.screen import ALERT, BOLD, FAINT, Markdown, Screen
+from modeshift.terminal.screen import ALERT, BOLD, FAINT, Markdown, Screen, resolve_returns
 from modeshift.threads.deps import AgentDeps
 
 MAX_KEPT = 20_000
@@ -104,7 +104,10 @@ class Transcript:
             self._begin(deps, id)
             style = ALERT if message.status == "error" else ""
             show = self._screen.result if effect.result_is_data else self._screen.words
-            show(show_result(message), style)
+            text = show_result(message)
+            if effect.runs_programs:
+                text = _resolve(text)
+            show(text, style)
         del self._calls[id]
         self._printed = ""
         self._panel.do("Thinking")
@@ -122,7 +125,7 @@ class Transcript:
         """Show that the run was stopped, and what it may have done."""
         self.end_run()
         if self._printed:
-            self._screen.result(self._printed)
+            self._screen.result(_resolve(self._printed))
         is_running = self._shown in self._calls
         self._screen.words(STOPPED_RUNNING if is_running else STOPPED, FAINT, "")
         self._calls.clear()
@@ -143,3 +146,7 @@ class Transcript:
                 self._show_answer(message)
             elif isinstance(message, ToolMessage):
                 self._show_result(deps, message)
+
+
+def _resolve(text: str) -> str:
+    return "\n".join(map(resolve_returns, text.split("\n")))
