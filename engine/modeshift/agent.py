@@ -21,7 +21,7 @@ from contextlib import (
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import httpx
@@ -258,31 +258,20 @@ def _explain_errors() -> Iterator[None]:
         raise InvalidInputError(f"the server refuses: {error}") from error
 
 
-class ListedThread(NamedTuple):
-    """A thread, for somebody who looks for one."""
-
-    id: str
-    title: str
-    changed: str
-    """When, in ISO 8601."""
-    mode: str
-    waits: bool
-    """Whether a question is open in it."""
-
-    def describe(self) -> str:
-        """All but the id, on one line."""
-        when = datetime.fromisoformat(self.changed).astimezone() if self.changed else None
-        parts = [self.title or "(no message)", f"{when:%d %b %H:%M}" if when else "", self.mode]
-        return " · ".join(filter(None, [*parts, "waits for you" if self.waits else ""]))
-
-
 def find_title(values: Mapping[str, Any]) -> str:
     """The first line of what a person said first; empty before that."""
     outer = (values.get("parents") or [values])[0]
-    for message in read_messages(outer.get("messages") or []):
+    for given in outer.get("messages") or []:
+        (message,) = read_messages([given])
         if message.type == "human":
             return remove_marks(message.text).split("\n")[0][:MAX_TITLE]
     return ""
+
+
+def _describe(title: object, changed: str | None, mode: object, *, waits: bool) -> str:
+    when = datetime.fromisoformat(changed).astimezone() if changed else None
+    parts = [title or "(no message)", when and f"{when:%d %b %H:%M}", mode]
+    return " · ".join([*(str(part) for part in parts if part), *["waits for you"] * waits])
 
 
 class Agents:
@@ -313,21 +302,21 @@ class Agents:
         config = RunnableConfig(configurable={"thread_id": id})
         return Thread(config, load, self.server, running=self._running)
 
-    async def list_threads(self, limit: int = 20) -> list[ListedThread]:
-        """The threads that were changed last; raises ``UserError``."""
+    async def list_threads(self, limit: int = 20) -> dict[str, str]:
+        """The threads that were changed last, by id, as a person knows them.
+
+        That is title, time, mode, and whether one waits for an answer. Raises ``UserError``.
+        """
         if self.server is None:
             rows = await self.database.execute(_NEWEST, limit) if self.database else []
-            states = [(id, await self.thread(id).state()) for (id,) in rows]
-            return [
-                ListedThread(
-                    id,
-                    find_title(state.values),
-                    state.created_at or "",
-                    str(state.values.get("mode", "")),
-                    bool(state.interrupts),
+            states = {id: await self.thread(id).state() for (id,) in rows}
+            return {
+                id: _describe(
+                    find_title(state.values), state.created_at, state.values.get("mode"),
+                    waits=bool(state.interrupts),
                 )
-                for id, state in states
-            ]
+                for id, state in states.items()
+            }  # fmt: skip
         client: LangGraphClient = self.server.client  # type: ignore[assignment]  # there is one
         with _explain_errors():
             threads = await client.threads.search(
@@ -335,16 +324,13 @@ class Agents:
                 select=["thread_id", "metadata", "status", "updated_at"],
                 extract={"mode": "values.mode"},
             )  # fmt: skip
-        return [
-            ListedThread(
-                each["thread_id"],
-                str((each.get("metadata") or {}).get("title", "")),
-                str(each["updated_at"]),
-                str((each.get("extracted") or {}).get("mode") or ""),
-                each["status"] == "interrupted",
+        return {
+            each["thread_id"]: _describe(
+                (each["metadata"] or {}).get("title"), str(each["updated_at"]),
+                (each.get("extracted") or {}).get("mode"), waits=each["status"] == "interrupted",
             )
             for each in threads
-        ]
+        }  # fmt: skip
 
 
 @asynccontextmanager

@@ -17,7 +17,7 @@ from modeshift.terminal.completion import ChatCompleter
 from modeshift.terminal.conversation import Chat
 from modeshift.terminal.panel import Panel
 from modeshift.terminal.plain import PlainPanel
-from modeshift.terminal.screen import FAINT, Screen, has_cursor
+from modeshift.terminal.screen import has_cursor
 
 
 def main(
@@ -31,6 +31,7 @@ def main(
         )
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
+    os.environ["PROMPT_TOOLKIT_NO_CPR"] = "1"  # the terminal's answer would come among the keys
     logging.basicConfig(level=logging.ERROR)
     id = asyncio.run(_talk(settings, thread, mode))
     if id is not None:
@@ -49,21 +50,14 @@ async def _talk(settings: Settings, id: str | None, mode: str | None) -> str | N
         place = deps.workspace or deps.toolbox.workspace.root
         workspace = f"; workspace {place}" if deps.toolbox.has_workspace else ""
         where = f"on {address}" if address else "by itself, in this process"
-        completer = ChatCompleter()
+        completer = ChatCompleter(Path(place) if deps.toolbox.has_workspace else None)
         history = get_history_file(settings.checkpoints)
         panel = Panel(history, completer) if has_cursor() else PlainPanel(history)
-        chat = Chat(agents, thread, where, panel, await asyncio.to_thread(load_prices, settings))
+        prices = await asyncio.to_thread(load_prices, settings)
+        chat = Chat(agents, thread, deps, panel, prices, where)
         completer.list_commands = chat.list_commands
-        if deps.toolbox.has_workspace:
-            completer.root = deps.toolbox.workspace.root
-
-        async def talk() -> None:
-            screen = Screen(panel.print)
-            screen.words(f"model {model}{workspace}", FAINT, "")
-            screen.words(f"{where}; /help lists the commands, Ctrl-D leaves", FAINT, "")
-            await chat.run(mode)
-
-        await panel.run(talk())
+        told = f"model {model}{workspace}\n{where}; /help lists the commands, Ctrl-D leaves"
+        await panel.run(chat.run(mode, told))
         return chat.thread.id if (await chat.thread.state()).values else None
 
 
@@ -71,7 +65,7 @@ async def _find_thread(agents: Agents, id: str | None) -> Thread:
     if id == "last":
         if not (newest := await agents.list_threads(1)):
             raise InvalidInputError("there is no thread yet; leave THREAD out for a new one")
-        id = newest[0].id
+        id = next(iter(newest))
     thread = agents.thread(id)
     if id is not None and not (await thread.state()).values:
         raise InvalidInputError(f"there is no thread {thread.id!r}; leave THREAD out for a new one")

@@ -45,6 +45,7 @@ class Cards:
         self, deps: AgentDeps, actions: Sequence[ActionRequest], state: Mapping[str, Any]
     ) -> list[GivenDecision]:
         """Show the calls that wait, and wait for a decision: for all at once, or for each."""
+        self._screen.folded = ""
         effects = [find_effect(deps, action["name"]) for action in actions]
         has_own_card = any(effect.takes_answer or effect.switches_mode for effect in effects)
         if len(actions) > 1 and not has_own_card:
@@ -123,7 +124,7 @@ class Cards:
         for name, value in action["args"].items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             if name not in shown and text not in (title, title.removeprefix("$ ")):
-                self._screen.lines(f"{name}: {text}".split("\n"))
+                self._screen.block(f"{name}: {text}")
         self._screen.words(action["description"])
         return above
 

@@ -20,11 +20,11 @@ MAX_OFFERED = 50
 class ChatCompleter(Completer):
     """Reads the files when the first is asked for, and after some seconds again."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path | None) -> None:
+        """``root`` is the folder of the project."""
+        self._root = root
         self.list_commands: Callable[[], Mapping[str, str]] = dict
         """What is behind ``/``, each with a sentence."""
-        self.root: Path | None = None
-        """The folder of the project."""
         self._files, self._read = list[str](), -SECONDS * 1.0
 
     @override
@@ -46,9 +46,9 @@ class ChatCompleter(Completer):
 
     def _list_files(self) -> list[str]:
         """The paths below the folder, but those that git ignores, and names that do not show."""
-        if self.root is not None and monotonic() - self._read > SECONDS:
+        if self._root is not None and monotonic() - self._read > SECONDS:
             command = [str(program()), "--files", "--no-config", "--no-messages"]
-            listed = subprocess.run(command, cwd=self.root, capture_output=True, check=False)  # noqa: S603
+            listed = subprocess.run(command, cwd=self._root, capture_output=True, check=False)  # noqa: S603
             paths = listed.stdout.decode(errors="replace").splitlines()[:MAX_FILES]
             self._files, self._read = [path for path in paths if is_plain(path)], monotonic()
         return self._files

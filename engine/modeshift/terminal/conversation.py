@@ -3,11 +3,12 @@
 import asyncio
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from langgraph.types import Interrupt, StateSnapshot
 
-from modeshift.agent import Agents, Run, Thread, find_title
+from modeshift.agent import Agents, Run, Thread
 from modeshift.calls.file_changes import list_changes
 from modeshift.calls.requests import Request
 from modeshift.configuration.prices import Prices
@@ -15,7 +16,7 @@ from modeshift.events import Wrote
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.policy import Approvals
-from modeshift.terminal.bar import APPROVALS, build_bar
+from modeshift.terminal.bar import APPROVALS, BEGINNING, build_bar
 from modeshift.terminal.cards import Cards
 from modeshift.terminal.choices import Choice
 from modeshift.terminal.panel import Panel
@@ -50,14 +51,16 @@ class Chat:
     """One terminal, with one thread at a time."""
 
     def __init__(
-        self, agents: Agents, thread: Thread, where: str, panel: Panel | PlainPanel, prices: Prices
-    ) -> None:
+        self, agents: Agents, thread: Thread, deps: AgentDeps, panel: Panel | PlainPanel,
+        prices: Prices, where: str,
+    ) -> None:  # fmt: skip
         """``where`` it runs, in words."""
         self._agents = agents
         self.thread = thread
-        self._where = where
+        self._deps = deps
         self._panel = panel
         self._prices = prices
+        self._where = where
         self._screen = Screen(panel.print)
         self._cards = Cards(self._screen, panel)
         self._transcript = Transcript(self._screen, panel)
@@ -65,8 +68,7 @@ class Chat:
         """What the person has set and the thread does not have yet."""
         self._postponed: str | None = None
         """The id of the question that the person did not answer."""
-        self._cost: str | None = None
-        self._deps: AgentDeps
+        self._cost: asyncio.Future[Decimal | None] | None = None
         self._state = StateSnapshot({}, (), thread.config, None, None, None, (), ())
         panel.get_pages = lambda: self._screen.folded
         panel.choose_next_mode = self._choose_next_mode
@@ -77,9 +79,12 @@ class Chat:
         modes = {slug: mode.name for slug, mode in self._deps.catalog.items()}
         return {**{slug: f"change to {name} mode" for slug, name in modes.items()}, **COMMANDS}
 
-    async def run(self, mode: str | None) -> None:
-        """Show the thread and go on with it, in ``mode``; raises ``UserError`` for a wrong one."""
-        self._deps = await self.thread.deps()
+    async def run(self, mode: str | None, told: str) -> None:
+        """Show what is ``told``, and the thread, and go on with it in ``mode``.
+
+        Raises ``UserError`` for a wrong one.
+        """
+        self._screen.words(told, FAINT, "")
         self._transcript.show_notices(self._deps.notices, FAINT)
         if mode is not None:
             self._choose_mode(mode)
@@ -97,9 +102,8 @@ class Chat:
 
     async def _open(self, thread: Thread) -> None:
         """Show the thread, and go on with it."""
-        state = await thread.state()
-        self.thread, self._state, self._postponed, self._cost = thread, state, None, None
-        self._transcript.show_history(self._deps, state.values.get("messages", []))
+        self.thread, self._state = thread, await thread.state()
+        self._transcript.show_history(self._deps, self._state.values.get("messages", []))
 
     async def _take_turn(self) -> None:
         question = await self._look()
@@ -129,6 +133,8 @@ class Chat:
         try:
             self._deps = await self.thread.deps()
             self._state = await self.thread.state()
+            taken = (self._state.values.get("usage") or {}).get("thread") or {}
+            self._cost = asyncio.ensure_future(asyncio.to_thread(self._prices.find_cost, taken))
         except UserError as error:
             self._panel.take_back()
             self._screen.words(str(error), ALERT)
@@ -145,10 +151,8 @@ class Chat:
         return str(mode), str(values.get("approvals") or self._deps.approvals.value)
 
     def _build_bar(self, width: int) -> str:
-        if not self._state.values and not hasattr(self, "_deps"):
-            return ""
-        mode, approvals = self._get_current()
-        return build_bar(self._deps, self._state.values, mode, approvals, self._cost, width)
+        cost = self._cost.result() if self._cost is not None and self._cost.done() else None
+        return build_bar(self._deps, self._state.values, *self._get_current(), cost, width)
 
     async def _obey(self, text: str) -> Run | None:
         """What a message begins; None for a command that runs nothing."""
@@ -171,7 +175,7 @@ class Chat:
         match name:
             case "help":
                 lines = [f"{f'/{name}':17}{words}" for name, words in COMMANDS.items()]
-                self._screen.lines([*lines, *KEYS.splitlines()])
+                self._screen.block("\n".join([*lines, KEYS]))
             case "status":
                 self._show_status()
             case "approvals":
@@ -214,12 +218,10 @@ class Chat:
         self._chosen["approvals"] = policy
 
     async def _choose_thread(self) -> None:
-        threads = [each for each in await self._agents.list_threads() if each.id != self.thread.id]
-        if not threads:
-            self._screen.words("There is no other thread.")
-            return
+        threads = await self._agents.list_threads()
+        threads.pop(self.thread.id, None)
         choices = [Choice("#", "Stay in this one")]
-        choices += [Choice(each.id, to_one_line(each.describe(), 200)) for each in threads]
+        choices += [Choice(id, to_one_line(told, 200)) for id, told in threads.items()]
         key = await self._panel.choose("Go on with", choices, "#")
         if key != "#":
             self._chosen = {}
@@ -235,25 +237,20 @@ class Chat:
             self._screen.words("This thread has changed no file.")
 
     def _show_status(self) -> None:
-        values = self._state.values
-        mode, approvals = self._get_current()
-        last = (values.get("usage") or {}).get("last") or {}
-        window = last.get("window")
-        size = f" of {window}" if window else "; its size is not known, CONTEXT_WINDOW sets it"
-        lines = [
-            f"thread     {self.thread.id}",
-            f"title      {find_title(values)}",
-            f"mode       {mode}" + (f", at most {limit}" if (limit := values.get("limit")) else ""),
-            f"approvals  {approvals}",
-            f"model      {self._deps.catalog[mode].model or self._deps.models.default}",
-            f"switches   {self._deps.seat(mode).describe_way(values.get('instructions') or ())}",
-            f"window     {last.get('used') or 0} tokens{size}",
-            f"runs       {self._where}",
-        ]
+        values, (mode, _) = self._state.values, self._get_current()
         toolbox = self._deps.toolbox
-        if toolbox.has_workspace:
-            lines.insert(-1, f"workspace  {values.get('workspace') or toolbox.workspace.root}")
-        self._screen.lines(lines)
+        last = (values.get("usage") or {}).get("last") or {}
+        lines = {
+            "thread": self.thread.id,
+            "now": self._build_bar(1000).removeprefix(BEGINNING),
+            "limit": values.get("limit"),
+            "switches": self._deps.seat(mode).describe_way(values.get("instructions") or ()),
+            "window": not last.get("window") and "its size is not known; CONTEXT_WINDOW sets it",
+            "workspace": toolbox.has_workspace
+            and (values.get("workspace") or toolbox.workspace.root),
+            "runs": self._where,
+        }
+        self._screen.block("\n".join(f"{name:10} {it}" for name, it in lines.items() if it))
 
     async def _ask(self, question: Interrupt, state: dict[str, Any]) -> Run:
         request: Request = question.value
@@ -273,7 +270,6 @@ class Chat:
                 self._panel.take_back()
             finally:
                 self._transcript.end_run()
-        self._pricing = asyncio.ensure_future(self._price())
 
     async def _show_events(self, run: Run) -> None:
         async for event in run:
@@ -281,12 +277,6 @@ class Chat:
                 self._chosen = {}
                 self._state.values.update(_list_shown(event.update))
             self._transcript.show_event(self._deps, event)
-
-    async def _price(self) -> None:
-        """What the thread has cost; the list of prices takes its time."""
-        taken = ((await self.thread.state()).values.get("usage") or {}).get("thread") or {}
-        cost = await asyncio.to_thread(self._prices.find_cost, taken)
-        self._cost = None if cost is None else f"${cost:.2f}"
 
 
 def _list_shown(update: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,10 +1,10 @@
 """``Panel``: the lines below what is printed: what goes on, the input, the choices, the bar."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from prompt_toolkit.application import Application, run_in_terminal
 from prompt_toolkit.buffer import Buffer
@@ -20,14 +20,12 @@ from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.processors import BeforeInput
-from prompt_toolkit.output import ColorDepth, create_output
-from prompt_toolkit.output.vt100 import Vt100_Output
 
 from modeshift.configuration.databases import make_private
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.terminal.choices import Choice, find_choice, number_choices
 from modeshift.terminal.pager import show_pages
-from modeshift.terminal.screen import get_width, has_colours, measure, resolve_returns, wrap
+from modeshift.terminal.screen import cut, get_width, resolve_returns, wrap
 
 BURST = 0.05
 """Seconds between two writes: what comes in meanwhile is written at once."""
@@ -38,7 +36,7 @@ ESCAPE = 0.1
 """Seconds after which Esc is a key of its own: others begin with it."""
 TYPING, PAUSE = 1.0, 0.5
 """Who has typed so shortly before a question has to pause so long before a key answers it."""
-Part = tuple[str, str]
+BUSY, QUIET = "ansicyan", "ansibrightblack"
 Reading = Literal["message", "answer", "choice"]
 
 
@@ -58,9 +56,9 @@ class Panel:
         """Gives the prompt."""
         self.get_pages: Callable[[], str] = lambda: ""
         """What Ctrl-O shows."""
-        self.pending: Sequence[str] = []
+        self._pending: Sequence[str] = []
         """The lines that have come of an answer, and are not complete."""
-        self.kept: list[str] = []
+        self._kept: list[str] = []
         """Messages for when the agent is done."""
         self._doing, self._last_line, self._since = "", "", 0.0
         self._stop: Callable[[], object] | None = None
@@ -86,34 +84,26 @@ class Panel:
                 dont_extend_height=True, height=Dimension(min=1, max=12),
             )  # fmt: skip
 
-        self._windows = {"message": input(self._message), "answer": input(self._answer)}
-        self._windows["choice"] = Window(
-            FormattedTextControl(self._show_choices, focusable=True, show_cursor=False),
-            wrap_lines=True, dont_extend_height=True,
-        )  # fmt: skip
-        live = Window(
-            FormattedTextControl(self._show_live), wrap_lines=True, dont_extend_height=True
-        )
-        bar = Window(
-            FormattedTextControl(lambda: [("ansibrightblack", self.build_bar(get_width()))]),
-            height=1,
-        )
+        def show(get: Callable[[], StyleAndTextTuples], **options: Any) -> Window:
+            control = FormattedTextControl(get, focusable=True, show_cursor=False)
+            return Window(control, wrap_lines=True, dont_extend_height=True, **options)
+
+        self._windows = {
+            "choice": show(self._show_choices),
+            "answer": input(self._answer),
+            "message": input(self._message),
+        }
         areas = [
-            live,
+            show(self._show_live),
             ConditionalContainer(self._windows["choice"], self._is_reading("choice")),
             ConditionalContainer(self._windows["answer"], self._is_reading("answer")),
             ConditionalContainer(self._windows["message"], self._is_reading("message", None)),
             ConditionalContainer(CompletionsMenu(max_height=8), has_completions),
-            bar,
+            show(lambda: [(QUIET, self.build_bar(get_width()))], height=1),
         ]
-        output = create_output()
-        if isinstance(output, Vt100_Output):
-            output.enable_cpr = False  # its answer would come among the keys
         app: Application[None] = Application(
             layout=Layout(HSplit(areas, align=VerticalAlign.TOP), self._windows["message"]),
-            key_bindings=self._bind(), output=output, erase_when_done=True,
-            min_redraw_interval=BURST / 3,
-            color_depth=None if has_colours() else ColorDepth.DEPTH_1_BIT,
+            key_bindings=self._bind(), erase_when_done=True, min_redraw_interval=BURST / 3,
             before_render=lambda _: self._arm(),
         )  # fmt: skip
         app.timeoutlen = app.ttimeoutlen = ESCAPE
@@ -148,15 +138,16 @@ class Panel:
         if not self._printed:
             return
         text = "".join(self._printed)
-        end = text.find("\n", MAX_BURST) + 1 or len(text)
+        end = text.find("\n", MAX_BURST) + 1 or len(text)  # keys come between
         self._app.renderer.erase(leave_alternate_screen=False)
         self._app.output.write_raw(text[:end])
         self._app.output.flush()
         self._app.invalidate()
-        self._wrote = asyncio.get_running_loop().time()
-        self._printed, self._is_due = [], False
-        if text[end:]:
-            self.print(text[end:])
+        loop = asyncio.get_running_loop()
+        self._wrote, self._is_due = loop.time(), end < len(text)
+        self._printed = [text[end:]] if self._is_due else []
+        if self._is_due:
+            loop.call_soon(self._write)
 
     async def _drain(self) -> None:
         while self._printed:
@@ -174,7 +165,7 @@ class Panel:
         try:
             yield
         finally:
-            self._stop, self.pending = None, []
+            self._stop, self._pending = None, []
             ticking.cancel()
 
     async def _tick(self) -> None:
@@ -184,15 +175,15 @@ class Panel:
 
     def do(self, what: str) -> None:
         """Show what goes on, in a line that goes away."""
-        if what != self._doing or self._last_line:
+        if (what := to_one_line(what)) != self._doing or self._last_line:
             self._doing, self._last_line = what, ""
             self._since = asyncio.get_running_loop().time()
             self._app.invalidate()
 
     def pend(self, lines: Sequence[str]) -> None:
         """Show what has come of an answer, and is not complete."""
-        if lines != self.pending:
-            self.pending = lines
+        if lines != self._pending:
+            self._pending = lines
             self._app.invalidate()
 
     def show_output(self, text: str) -> None:
@@ -202,38 +193,31 @@ class Panel:
         self._app.invalidate()
 
     def _show_live(self) -> StyleAndTextTuples:
-        lines: list[Part] = []
-        pending = [part for line in self.pending for part in wrap([("", line)])]
-        lines += [("", line) for line in pending[-MAX_PENDING:]]
-        lines.append(("", ""))
+        pending = [part for line in self._pending for part in wrap(line)]
+        lines = [("", line) for line in [*pending[-MAX_PENDING:], ""]]
         if self._reading is None:
-            if self._stop is not None:
-                seconds = int(asyncio.get_running_loop().time() - self._since)
-                lines.append(("ansicyan", f"{self._doing} · {seconds} s · Esc stops"))
-                lines += [("ansibrightblack", f"  {self._last_line}")] if self._last_line else []
-            else:
-                lines.append(("ansibrightblack", "…"))
-        for text in self.kept:
-            when = "after this" if self._reading is None else "when the question is answered"
-            lines.append(("ansibrightblack", f"Kept, sent {when}: {to_one_line(text, 200)}"))
+            seconds = int(asyncio.get_running_loop().time() - self._since)
+            doing = f"{self._doing} · {seconds} s · Esc stops" if self._stop is not None else "…"
+            lines.append((BUSY, doing))
+            lines += [(QUIET, f"  {self._last_line}")] if self._last_line else []
+        when = "after this" if self._reading is None else "when the question is answered"
+        lines += [(QUIET, f"Kept, sent {when}: {to_one_line(text, 200)}") for text in self._kept]
         if self._reading == "choice" and self._title:
             lines.append(("bold", make_readable(self._title)))
-        shown: StyleAndTextTuples = [(style, f"{_cut(line)}\n") for style, line in lines[:-1]]
-        return [*shown, (lines[-1][0], _cut(lines[-1][1]))]
+        return _join((style, cut(line, get_width())) for style, line in lines)
 
     def _show_choices(self) -> StyleAndTextTuples:
-        parts: StyleAndTextTuples = []
-        for place, line in enumerate(number_choices(self._choices)):
-            is_at = place == self._at
-            parts.append(("bold" if is_at else "", f"{'▸' if is_at else ' '} {line}\n"))
-        return [*parts[:-1], (parts[-1][0], parts[-1][1].rstrip("\n"))] if parts else []
+        return _join(
+            ("bold", f"▸ {line}") if place == self._at else ("", f"  {line}")
+            for place, line in enumerate(number_choices(self._choices))
+        )
 
     # What is read.
 
     async def read_message(self, prompt: str, *, sends_kept: bool) -> str:
         """What the person says next; what was kept, if ``sends_kept``: no question is open."""
         self._prompt = prompt
-        text = self.kept.pop(0) if sends_kept and self.kept else await self._read("message")
+        text = self._kept.pop(0) if sends_kept and self._kept else await self._read("message")
         self.print(f"\n{make_readable(prompt + text)}\n")
         return text.strip()
 
@@ -270,13 +254,14 @@ class Panel:
 
     def take_back(self) -> None:
         """What was kept is in the input again, before what is typed there."""
-        if self.kept:
-            self._message.text = "\n".join([*self.kept, self._message.text]).rstrip("\n")
+        if self._kept:
+            self._message.text = "\n".join([*self._kept, self._message.text]).rstrip("\n")
             self._message.cursor_position = len(self._message.text)
-            self.kept.clear()
+            self._kept.clear()
 
     async def _read(self, what: Reading) -> str:
         self._result = asyncio.get_running_loop().create_future()
+        await self._drain()
         self._reading = what
         self._app.layout.focus(self._windows[what])
         self._app.invalidate()
@@ -388,7 +373,7 @@ class Panel:
         if self._reading is not None:
             self._end(text)
         elif text.strip():
-            self.kept.append(text)
+            self._kept.append(text)
 
     def _page(self) -> None:
         if pages := self.get_pages():
@@ -400,9 +385,6 @@ class Panel:
         self.print(problem)
 
 
-def _cut(line: str) -> str:
-    """A line that goes away stays one line."""
-    width = get_width()
-    while measure(line) > width:
-        line = line[: width - (measure(line) - len(line)) - 1] + "…"
-    return line
+def _join(lines: Iterable[tuple[str, str]]) -> StyleAndTextTuples:
+    joined: StyleAndTextTuples = [part for line in lines for part in (("", "\n"), line)]
+    return joined[1:]

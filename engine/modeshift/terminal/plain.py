@@ -25,7 +25,6 @@ class PlainPanel:
         self.build_bar: Callable[[int], str] = lambda _: ""
         self.choose_next_mode: Callable[[], str] = str
         self.get_pages: Callable[[], str] = lambda: ""
-        self.kept: list[str] = []
         self._messages: PromptSession[str] = PromptSession(history=FileHistory(str(history)))
         self._answers: PromptSession[str] = PromptSession(history=InMemoryHistory())
 
@@ -48,19 +47,12 @@ class PlainPanel:
         finally:
             loop.remove_signal_handler(signal.SIGINT)
 
-    def do(self, what: str) -> None:
-        """Nothing: what goes on is in lines that go away."""
+    def do(self, *_: object) -> None:
+        """Nothing: it is for lines that go away."""
 
-    def pend(self, lines: Sequence[str]) -> None:
-        """Nothing: a line is printed when it is complete."""
+    pend = show_output = take_back = do
 
-    def show_output(self, text: str) -> None:
-        """Nothing: a command's output is printed at its end."""
-
-    def take_back(self) -> None:
-        """Nothing is kept."""
-
-    async def read_message(self, prompt: str, *, sends_kept: bool) -> str:  # noqa: ARG002  # as a Panel
+    async def read_message(self, prompt: str, **_: object) -> str:
         """What the person says next."""
         self.print(f"\n{self.build_bar(1000)}\n")
         return (await self._messages.prompt_async(make_readable(prompt))).strip()
@@ -69,9 +61,8 @@ class PlainPanel:
         """An answer in words, which the history does not keep."""
         return await self._answers.prompt_async(make_readable(prompt), default=default)
 
-    async def choose(self, title: str, choices: Sequence[Choice], no: str, at: int = 0) -> str:
-        """The key of a choice, and Enter; nothing is the choice ``at``, as Esc is ``no``."""
-        del no
+    async def choose(self, title: str, choices: Sequence[Choice], _no: str, at: int = 0) -> str:
+        """The key of a choice, and Enter; nothing is the choice ``at``."""
         lines = [f"  {line}" for line in number_choices(choices)]
         self.print("\n".join([make_readable(title), *lines, ""]))
         while True:

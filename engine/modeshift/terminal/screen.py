@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from prompt_toolkit.utils import get_cwidth
 from pygments import highlight
@@ -14,20 +14,20 @@ from modeshift.calls.previews import FileChange
 from modeshift.modes.plain_text import make_readable
 
 FAINT, BOLD, ADDED, REMOVED, ALERT, CODE = "90", "1", "32", "31", "33", "36"
+STYLES = {"+": ADDED, "-": REMOVED, " ": FAINT}
 MAX_WIDTH = 100
 HEAD, TAIL = 4, 8
 """Lines that are shown of a long result."""
-MAX_SHOWN = 60
-"""Lines of a diff or a plan that are shown; the pager has all."""
+HALF = 30
+"""Lines that are shown of each end of a long diff or plan."""
 MAX_COLOURED = 100_000
 """Characters of code; more is shown without colours."""
 MAX_INCOMPLETE = 2_000
 PAGED = "Ctrl-O shows all"
-_INLINE = re.compile(r"(`[^`]+`|\*\*[^*]+\*\*)")
+_PAINT = re.compile(r"\x1b\[\d+m")
+_INLINE = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*")
 _LINE = re.compile(r"(\s*)((?:[-*+]|\d+[.)]|>)\s+|)(.*)")
 _FENCE = re.compile(r"\s*(?:```+|~~~+)\s*([\w+-]*)")
-Pieces = Sequence[tuple[str, str]]
-"""A style and a text, each."""
 
 
 def has_colours() -> bool:
@@ -60,60 +60,35 @@ def measure(text: str) -> int:
     return len(text) if text.isascii() else get_cwidth(text)
 
 
-def wrap(pieces: Pieces, first: str = "", rest: str | None = None) -> list[str]:
-    """Lines in which no word is cut, the first behind ``first``, the others behind ``rest``."""
+def cut(line: str, width: int) -> str:
+    """What of a line fits into the width."""
+    if measure(line) <= width:
+        return line
+    line = line[: width - 1]
+    while measure(line) > width - 1:
+        line = line[:-1]
+    return f"{line}…"
+
+
+def wrap(text: str, first: str = "", rest: str | None = None) -> list[str]:
+    """Lines in which no word is cut, the first behind ``first``, the others behind ``rest``.
+
+    The text may be painted, each word for itself.
+    """
     rest = " " * measure(first) if rest is None else rest
-    width, lines, line = get_width(), list[str](), first
-    text = "".join(part for _, part in pieces)
-    if text.isascii():  # quick: answers are long
-        at = 0
-        while len(text) - at > (room := width - measure(line if not lines else rest)):
-            end = text.rfind(" ", at + 1, at + room + 1)
-            end = end if end > 0 else text.find(" ", at + room)
-            if end < 0:
-                break
-            lines.append((rest if lines else first) + _cut_out(pieces, at, end).rstrip())
-            at = end + 1
-        return [*lines, (rest if lines else first) + _cut_out(pieces, at, len(text))]
-    used, gap, is_empty = measure(first), "", True
-    for word in _split_words(pieces):
-        size = sum(measure(text) for _, text in word)
-        if word[0][1][0] == " ":
-            gap = word[0][1]
-            continue
-        if used + len(gap) + size > width and not is_empty:
+    width, lines, line, used, gap = get_width(), list[str](), first, measure(first), ""
+    for word in text.split(" "):
+        size = measure(_PAINT.sub("", word) if "\x1b" in word else word)
+        if gap and used + 1 + size > width:
             lines.append(line)
             line, used, gap = rest, measure(rest), ""
-        line += gap + "".join(paint(text, style) for style, text in word)
-        used, gap, is_empty = used + len(gap) + size, "", False
+        line, used, gap = f"{line}{gap}{word}", used + len(gap) + size, " "
     return [*lines, line]
 
 
-def _cut_out(pieces: Pieces, start: int, end: int) -> str:
-    """A part of the text, in its styles."""
-    parts, at = [], 0
-    for style, text in pieces:
-        if at < end and at + len(text) > start:
-            parts.append(paint(text[max(start - at, 0) : end - at], style))
-        at += len(text)
-    return "".join(parts)
-
-
-def _split_words(pieces: Pieces) -> list[list[tuple[str, str]]]:
-    """Words of several styles, and the blanks between them."""
-    words: list[list[tuple[str, str]]] = [[]]
-    for style, text in pieces:
-        for part in re.findall(" +|[^ ]+", text):
-            if part[0] == " ":
-                words += [[("", part)], []]
-            else:
-                words[-1].append((style, part))
-    return [word for word in words if word]
-
-
-def colour(code: str, *, language: str = "", path: str = "") -> list[str]:
-    """The lines of code that is readable, in the colours of its language if that is known."""
-    lines = code.split("\n")
+def colour(lines: list[str], *, language: str = "", path: str = "") -> list[str]:
+    """Lines of code that are readable, in the colours of the language if that is known."""
+    code = "\n".join(lines)
     if not has_colours() or not (language or path) or len(code) > MAX_COLOURED:
         return lines
     try:
@@ -122,7 +97,7 @@ def colour(code: str, *, language: str = "", path: str = "") -> list[str]:
     except ClassNotFound:
         return lines
     shown = str(highlight(code, lexer, TerminalFormatter())).split("\n")
-    return shown if len(shown) == len(lines) else lines
+    return shown if _PAINT.sub("", "\n".join(shown)) == code else lines
 
 
 class Markdown:
@@ -135,7 +110,8 @@ class Markdown:
 
     def feed(self, text: str) -> list[str]:
         """The lines that are complete now."""
-        *whole, self._pending = (self._pending + make_readable(text).replace("\r", "")).split("\n")
+        first, *rest = _read(text)
+        *whole, self._pending = [self._pending + first, *rest]
         return [shown for line in whole for shown in self._render(line)]
 
     @property
@@ -152,9 +128,7 @@ class Markdown:
 
     def _end_code(self) -> list[str]:
         code, self._code = self._code or [], None
-        return [f"    {line}" for line in colour("\n".join(code), language=self._language)][
-            : len(code)
-        ]
+        return [f"    {line}" for line in colour(code, language=self._language)]
 
     def _render(self, line: str) -> list[str]:
         if fence := _FENCE.match(line):
@@ -170,23 +144,17 @@ class Markdown:
 
 def _render_prose(line: str) -> list[str]:
     if line.startswith("#") and line.lstrip("#").startswith(" "):
-        return wrap([(BOLD, line.lstrip("# "))])
-    is_short = len(line) < get_width() and line.isascii()
-    if line.lstrip().startswith("|") or (is_short and "`" not in line and "**" not in line):
-        return [line]
+        return [paint(part, BOLD) for part in wrap(line.lstrip("# "))]
     match = _LINE.fullmatch(line)
     assert match is not None
-    return wrap(list(_style(match[3])), match[1] + match[2])
+    return wrap(_INLINE.sub(_style, match[3]), match[1] + match[2])
 
 
-def _style(text: str) -> Iterable[tuple[str, str]]:
-    for part in _INLINE.split(text):
-        if part[:1] == "`" and len(part) > 2:
-            yield CODE, part.strip("`") if has_colours() else part
-        elif part[:2] == "**" and len(part) > 4:
-            yield BOLD, part[2:-2]
-        elif part:
-            yield "", part
+def _style(match: re.Match[str]) -> str:
+    """Code, or what stands out, painted word by word."""
+    code, strong = match.groups()
+    text, style = (strong, BOLD) if strong else (code if has_colours() else match[0], CODE)
+    return " ".join(paint(word, style) for word in text.split(" "))
 
 
 class Screen:
@@ -196,7 +164,7 @@ class Screen:
         self._write = write
         self._is_after_gap = False
         self.folded = ""
-        """The whole of what was shown in part last, for the pager."""
+        """The whole of what was shown in part, for the pager; whoever shows a call clears it."""
 
     def gap(self) -> None:
         """Print an empty line, unless there is one."""
@@ -206,13 +174,12 @@ class Screen:
 
     def line(self, text: str = "", style: str = "") -> None:
         """Print text on lines of its own, as long as they are."""
-        text = make_readable(text).replace("\r", "")
-        self.ready([paint(line, style) for line in text.split("\n")])
+        self.ready([paint(line, style) for line in _read(text)])
 
     def words(self, text: str, style: str = "", indent: str = "  ") -> None:
         """Print prose, its lines wrapped and indented."""
-        for line in make_readable(text).splitlines():
-            self.ready(wrap([(style, line)], indent))
+        for line in _read(text) if text else ():
+            self.ready([paint(part, style) for part in wrap(line, indent)])
 
     def ready(self, lines: Sequence[str]) -> None:
         """Print lines that are readable, and painted."""
@@ -220,54 +187,57 @@ class Screen:
             self._is_after_gap = False
             self._write("\n".join(lines) + "\n")
 
-    def lines(self, lines: Sequence[str], style: str = "") -> None:
-        """Print lines as they are, indented."""
-        for line in lines:
-            self.line(f"  {line}", style)
+    def block(self, text: str, style: str = "", head: int = HALF, tail: int = HALF) -> None:
+        """Print lines as they are, indented, and folded if they are many."""
+        lines = _read(text.removesuffix("\n"))
+        self._fold([paint(f"  {line}", style) for line in lines], head, tail)
 
     def result(self, text: str, style: str = "") -> None:
-        """Print what a call has said, folded if it is long."""
-        lines = text.removesuffix("\n").split("\n")
-        self._fold([paint(f"  {make_readable(line)}", style) for line in lines], HEAD, TAIL)
+        """Print what a call has said."""
+        self.block(text, style, HEAD, TAIL)
 
     def text(self, file: FileChange) -> None:
         """Print a file that is handed over, or that cannot be compared."""
-        lines = colour(file["after"].removesuffix("\n"), path=file["path"])
-        self._fold([f"  {line}" for line in lines], MAX_SHOWN // 2, MAX_SHOWN // 2)
-        if "problem" in file:
-            self.words(file["problem"], ALERT)
+        lines = colour(_read(file["after"].removesuffix("\n")), path=file["path"])
+        self._fold([f"  {line}" for line in lines])
+        self.words(file.get("problem", ""), ALERT)
 
     def diff(self, change: FileChange) -> None:
         """Print what is being approved, with the numbers of the lines as they will be."""
         shown, number = [], 0
-        size = len(str(len(change["after"].splitlines())))
+        after = colour(_read(change["after"]), path=change["path"])
         for sign, line in change["lines"]:
             if sign == "@":
                 number = int(line.split()[-1]) if line.startswith("line ") else number
                 shown += [paint(f"  {line}", FAINT)] if change["before"] is not None else []
                 continue
-            at = "" if sign == "-" else str(number)
-            number += sign != "-"
-            style = {"+": ADDED, "-": REMOVED}.get(sign, FAINT)
-            code = paint(line, REMOVED) if sign == "-" else colour(line, path=change["path"])[0]
-            shown.append(f"  {paint(f'{at:>{size}} {sign}', style)}{code}")
-        self._fold(shown, MAX_SHOWN // 2, MAX_SHOWN // 2)
+            at, code = "", paint(_read(line)[0], REMOVED)
+            if sign != "-":
+                at, code = str(number), after[number - 1]
+                number += 1
+            mark = paint(f"{at:>{len(str(len(after)))}} {sign}", STYLES[sign])
+            shown.append(f"  {mark}{code}")
+        self._fold(shown)
         if "problem" in change:
             self.text(change)
 
-    def _fold(self, lines: Sequence[str], head: int, tail: int) -> None:
-        more = len(lines) - head - tail
-        if more < 2:
-            self.ready(lines)
-            return
-        self.folded = "\n".join(lines) + "\n"
-        left_out = paint(f"  ... {more} more lines; {PAGED}", FAINT)
-        self.ready([*lines[:head], left_out, *lines[-tail:]])
+    def _fold(self, lines: list[str], head: int = HALF, tail: int = HALF) -> None:
+        if (more := len(lines) - head - tail) > 1:
+            self.folded += "\n".join(lines) + "\n"
+            left_out = paint(f"  ... {more} more lines; {PAGED}", FAINT)
+            lines = [*lines[:head], left_out, *lines[-tail:]]
+        self.ready(lines)
 
 
-def resolve_returns(line: str) -> str:
-    """A command's line as a terminal shows it: each carriage return begins it anew."""
-    return line.replace(r"\u000d", "\r").rstrip("\r").rpartition("\r")[2]
+def _read(text: str) -> list[str]:
+    """The lines of somebody's text, which cannot act on the terminal."""
+    return make_readable(text).replace("\r", "").split("\n")
+
+
+def resolve_returns(text: str) -> str:
+    """A command's text as a terminal shows it: each carriage return begins its line anew."""
+    lines = text.replace(r"\u000d", "\r").split("\n")
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
 
 
 def count_lines(change: FileChange) -> str:

@@ -89,6 +89,7 @@ class Transcript:
             title = call_title(deps, self._calls[id]["name"], self._calls[id]["args"])
             self._panel.do(title)
             if self._shown != id:
+                self._screen.folded = ""
                 self._screen.gap()
                 self._screen.line(title, BOLD)
                 self._shown = id
@@ -106,7 +107,7 @@ class Transcript:
             show = self._screen.result if effect.result_is_data else self._screen.words
             text = show_result(message)
             if effect.runs_programs:
-                text = _resolve(text)
+                text = resolve_returns(text)
             show(text, style)
         del self._calls[id]
         self._printed = ""
@@ -125,7 +126,7 @@ class Transcript:
         """Show that the run was stopped, and what it may have done."""
         self.end_run()
         if self._printed:
-            self._screen.result(_resolve(self._printed))
+            self._screen.result(resolve_returns(self._printed))
         is_running = self._shown in self._calls
         self._screen.words(STOPPED_RUNNING if is_running else STOPPED, FAINT, "")
         self._calls.clear()
@@ -146,7 +147,3 @@ class Transcript:
                 self._show_answer(message)
             elif isinstance(message, ToolMessage):
                 self._show_result(deps, message)
-
-
-def _resolve(text: str) -> str:
-    return "\n".join(map(resolve_returns, text.split("\n")))
