@@ -120,6 +120,8 @@ class Cards:
             self._screen.words(f"reaches {host}", ALERT)
         if preview and (change := preview.get("change")):
             shown, above = preview["shows"], count_lines(change)
+            if change["path"] not in title:
+                self._screen.line(f"  {change['path']}")
             self._screen.diff(change)
         for name, value in action["args"].items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

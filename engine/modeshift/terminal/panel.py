@@ -175,7 +175,7 @@ class Panel:
 
     def do(self, what: str) -> None:
         """Show what goes on, in a line that goes away."""
-        if (what := to_one_line(what)) != self._doing or self._last_line:
+        if (what := to_one_line(what)) != self._doing:
             self._doing, self._last_line = what, ""
             self._since = asyncio.get_running_loop().time()
             self._app.invalidate()
@@ -202,9 +202,11 @@ class Panel:
             lines += [(QUIET, f"  {self._last_line}")] if self._last_line else []
         when = "after this" if self._reading is None else "when the question is answered"
         lines += [(QUIET, f"Kept, sent {when}: {to_one_line(text, 200)}") for text in self._kept]
+        lines = [(style, cut(line, get_width())) for style, line in lines]
         if self._reading == "choice" and self._title:
-            lines.append(("bold", make_readable(self._title)))
-        return _join((style, cut(line, get_width())) for style, line in lines)
+            more = " · v shows all" if self.get_pages() else ""
+            lines += [("bold", line) for line in wrap(make_readable(self._title) + more)]
+        return _join(lines)
 
     def _show_choices(self) -> StyleAndTextTuples:
         return _join(

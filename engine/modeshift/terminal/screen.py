@@ -24,7 +24,7 @@ MAX_COLOURED = 100_000
 """Characters of code; more is shown without colours."""
 MAX_INCOMPLETE = 2_000
 PAGED = "Ctrl-O shows all"
-_PAINT = re.compile(r"\x1b\[\d+m")
+_PAINT = re.compile(r"\x1b\[[\d;]+m")
 _INLINE = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*")
 _LINE = re.compile(r"(\s*)((?:[-*+]|\d+[.)]|>)\s+|)(.*)")
 _FENCE = re.compile(r"\s*(?:```+|~~~+)\s*([\w+-]*)")

@@ -19,8 +19,8 @@ from acp.client.connection import ClientSideConnection
 
 from modeshift.configuration.settings import Settings
 from tests.clients.editor.editor import Editor, choosing
-from tests.clients.terminal.terminal import Terminal
-from tests.clients.terminal.test_chat import CALL, CODE
+from tests.clients.terminal.terminal import CODE, Terminal
+from tests.clients.terminal.test_chat import CALL
 from tests.harness.aegra import IS_THERE, PYTHON, WHY_NOT
 from tests.harness.conversation import APPROVE, until
 from tests.harness.postgres import Postgres
@@ -102,7 +102,7 @@ def test_make_chat(machine: Machine, settings: dict[str, str]) -> None:
     os.close(theirs)
     try:
         terminal = Terminal(ours, cast("Any", process))
-        terminal.until("code>")
+        terminal.until(CODE)
         terminal.play(SAYS, CALL, "a", CODE)
         terminal.leave()
     finally:

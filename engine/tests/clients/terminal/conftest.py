@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.clients.terminal.terminal import Terminal, chatting
+from tests.clients.terminal.terminal import ASK, CODE, Terminal, chatting
 from tests.harness.server import Server
 
 
@@ -17,18 +17,18 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Server:
 @pytest.fixture(scope="package")
 def open_chat(clone: Server) -> Iterator[Terminal]:
     with chatting(clone) as terminal:
-        terminal.until("ask>")
+        terminal.until(ASK)
         yield terminal
 
 
 @pytest.fixture
 def chat(open_chat: Terminal) -> Terminal:
-    open_chat.say("/ask", "ask>")
+    open_chat.say("/ask", ASK)
     return open_chat
 
 
 @pytest.fixture
 def code(open_chat: Terminal) -> Terminal:
     """The same in Code mode."""
-    open_chat.say("/code", "code>")
+    open_chat.say("/code", CODE)
     return open_chat

@@ -19,6 +19,8 @@ from tests.harness.server import Server
 COLUMNS, LINES = 80, 100
 CTRL_C, CTRL_D, ENTER, ESC, UP, DOWN = "\x03", "\x04", "\r", "\x1b", "\x1b[A", "\x1b[B"
 BAR = "── "
+ASK, CODE = "\n\nask>", "\n\ncode>"
+"""What the screen ends with when the agent is done."""
 
 
 class _Screen(pyte.Screen):

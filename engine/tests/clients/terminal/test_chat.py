@@ -12,7 +12,7 @@ import pytest
 
 from modeshift.terminal.screen import Markdown, Screen
 from modeshift.testing.snapshots import Snapshot
-from tests.clients.terminal.terminal import CTRL_C, ENTER, Terminal, chatting
+from tests.clients.terminal.terminal import ASK, CODE, CTRL_C, ENTER, Terminal, chatting
 from tests.harness.conversation import SECONDS
 from tests.harness.place import modes_file
 from tests.harness.root import TEMPLATE
@@ -20,7 +20,7 @@ from tests.harness.server import Server, lose_checkpoint
 from tests.tools.mcp.servers import serving_toy
 
 CALL, SWITCH, ALL = "always a pattern (p)", "auto-accept (u)", "to all (a, y)"
-ASK, CODE, WHY = "\n\nask>", "\n\ncode>", "why (or nothing)>"
+WHY = "why (or nothing)>"
 COMMAND = "changes (e)"  # one that cannot be remembered
 
 
@@ -33,7 +33,7 @@ def wait_for_end(clone: Server) -> None:
 def test_the_first_conversation(tmp_path: Path, snapshot: Snapshot) -> None:
     clone = Server(tmp_path)
     with chatting(clone) as terminal:
-        terminal.until("ask>")
+        terminal.until(ASK)
         terminal.play("write notes.txt: hello", SWITCH, "a", CALL, "a", CODE)
         seen = terminal.until(CODE, after="ask> ")
         snapshot("first-conversation.txt", seen + "\n")
@@ -45,7 +45,7 @@ def test_the_first_conversation(tmp_path: Path, snapshot: Snapshot) -> None:
         entry = {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}
         (clone.home / "mcp.json").write_text(json.dumps({"mcpServers": {"here": entry}}))
         with chatting(clone, *options) as terminal:
-            shown = terminal.until("ask>")
+            shown = terminal.until(ASK)
             assert "> write notes.txt: hello\nNow" not in shown
             assert "Created notes.txt (5 characters).\n\nHere is how it went:" in shown
             seen = terminal.say('call mcp__here__get_time {"zone": "Rome"}', CALL)
@@ -57,12 +57,12 @@ def test_a_turn_that_a_crash_cut_off_goes_on(tmp_path: Path) -> None:
     """Killed between the model's answer and the checkpoint behind it: nothing is asked."""
     clone = Server(tmp_path)
     with chatting(clone, "--mode", "code") as terminal:
-        terminal.until("code>")
-        (thread,) = re.findall(r"thread +([0-9a-f-]{36})", terminal.say("/status", "code>"))
+        terminal.until(CODE)
+        (thread,) = re.findall(r"thread +([0-9a-f-]{36})", terminal.say("/status", CODE))
         terminal.say("write a.txt: a", CALL)
     lose_checkpoint(tmp_path, thread)
     with chatting(clone, "--thread", thread) as terminal:
-        seen = terminal.until("code>")
+        seen = terminal.until(CODE)
         assert "The last turn was interrupted. Enter goes on with it" in seen
         terminal.play(ENTER, CALL, "a", CODE)
         assert "interrupted" not in terminal.text.rpartition("Enter goes on")[2]
@@ -138,7 +138,7 @@ def test_what_others_say_cannot_act_on_the_terminal(chat: Terminal, clone: Serve
     before = len(chat.received)
     seen = chat.say("read evil.txt", ASK)
     assert r"\u001b]0;owned\u0007\u001b[2J\u009b2J\u202etxt.exe" in seen.replace("\n", "")
-    seen = chat.play("/code", "code>", "replace txt with TXT in evil.txt", CALL)
+    seen = chat.play("/code", CODE, "replace txt with TXT in evil.txt", CALL)
     assert r"-\u001b]0;owned" in seen
     chat.play(CTRL_C, CODE)
     sent = chat.received[before:].decode()
@@ -161,7 +161,7 @@ def test_a_notice_is_told_once(tmp_path: Path) -> None:
     clone.workspace.mkdir()
     (clone.workspace / ".cursorrules").write_text("x")
     with chatting(clone) as terminal:
-        terminal.until("ask>")
+        terminal.until(ASK)
         terminal.play("hello", ASK)
         (clone.workspace / "GEMINI.md").write_text("x")
         (clone.home / "custom_modes.yaml").write_text("customModes: []")  # so all is read again
@@ -178,9 +178,9 @@ def test_commands(chat: Terminal) -> None:
     assert "unknown approvals 'some'; give one of: manual, auto" in chat.say("/approvals some", ASK)
     seen = chat.say("/status", ASK)
     assert re.search(
-        r"thread     [0-9a-f-]{36}\n  title .*\n  mode       ask\n  approvals  manual\n", seen
+        r"thread     [0-9a-f-]{36}\n  now        ask · Ask first · [\d,]+ tokens · offline", seen
     )
-    assert "tokens; its size is not known, CONTEXT_WINDOW sets it" in seen
+    assert "its size is not known; CONTEXT_WINDOW sets it" in seen
     assert "\n  switches   rewrite: as MODE_CHANGES says, or as is known of the model\n" in seen
 
 

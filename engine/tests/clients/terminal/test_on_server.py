@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.terminal.terminal import CTRL_C, Terminal, chatting
+from tests.clients.terminal.terminal import ASK, CODE, CTRL_C, Terminal, chatting
 from tests.clients.terminal.test_chat import CALL, COMMAND, wait_for_end
 from tests.harness.server import Server, Thread, running
 
@@ -22,7 +22,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def chat(server: Server) -> Iterator[Terminal]:
     with chatting(server, "--mode", "code", AUTH_TOKEN=OWNER) as terminal:
-        terminal.until("code>")
+        terminal.until(CODE)
         yield terminal
 
 
@@ -35,7 +35,7 @@ async def test_the_server_has_the_conversation(server: Server, chat: Terminal) -
         thread = Thread(client, listed["thread_id"])
         assert [request["name"] for request in await thread.waiting()] == ["write_file"]
         chat.press("a")
-        seen = await asyncio.to_thread(chat.until, "\n\ncode>")
+        seen = await asyncio.to_thread(chat.until, CODE)
         assert "  Created a.txt (1 characters).\n\nHere is how it went:\n" in seen
         assert await thread.waiting() == []
     assert (server.workspace / "a.txt").read_text() == "a"
@@ -43,18 +43,18 @@ async def test_the_server_has_the_conversation(server: Server, chat: Terminal) -
 
 def test_ctrl_c_stops_the_run_on_the_server(server: Server, chat: Terminal) -> None:
     run = "run echo $$ > pid; echo begun; sleep 600"
-    chat.play(run, COMMAND, "a", "  begun\ncode>", CTRL_C, "\n\ncode>")
+    chat.play(run, COMMAND, "a", "  begun\ncode>", CTRL_C, CODE)
     wait_for_end(server)
 
 
 def test_another_workspace_is_not_the_servers(server: Server, tmp_path: Path) -> None:
     with chatting(server, WORKSPACE=str(tmp_path)) as terminal:
-        assert "by itself" in terminal.until("ask>")
+        assert "by itself" in terminal.until(ASK)
 
 
 def test_a_server_that_is_gone(server: Server, chat: Terminal) -> None:
     server.kill()
-    seen = chat.say("list", "\n\ncode>")
+    seen = chat.say("list", CODE)
     assert "the server does not answer" in seen
     server.start(AUTH_TOKEN=OWNER)
-    assert "Here is how it went:" in chat.say("list", "\n\ncode>")
+    assert "Here is how it went:" in chat.say("list", CODE)

@@ -9,8 +9,18 @@ import pytest
 
 from modeshift.terminal.pager import show_pages
 from modeshift.testing.snapshots import Snapshot
-from tests.clients.terminal.terminal import CTRL_C, DOWN, ENTER, ESC, UP, Terminal, chatting
-from tests.clients.terminal.test_chat import CALL, CODE, COMMAND, WHY
+from tests.clients.terminal.terminal import (
+    ASK,
+    CODE,
+    CTRL_C,
+    DOWN,
+    ENTER,
+    ESC,
+    UP,
+    Terminal,
+    chatting,
+)
+from tests.clients.terminal.test_chat import CALL, COMMAND, WHY
 from tests.harness.server import Server
 
 KEPT = "Kept, sent after this: list\ncode>"
@@ -74,7 +84,7 @@ def test_a_kept_message_neither_answers_nor_closes_a_question(
     code.until(CALL, after="through")
     assert "Kept, sent when the question is answered: list\n" in code.text
     assert not (clone.workspace / "never.txt").exists()
-    code.play(CTRL_C, "code> yyy", CTRL_C, "code>")
+    code.play(CTRL_C, "code> yyy", CTRL_C, CODE)
     assert "Kept, sent when the question is answered: list\n" in code.text
     code.play(ENTER, CALL, "n", WHY)
     code.press(ENTER)
@@ -99,11 +109,11 @@ def test_several_lines_completion_and_the_next_mode(code: Terminal, clone: Serve
     code.until("code> one\n\ntwo @")
     code.until_sent("@shown.py")
     assert "hidden.py" not in code.screen
-    code.play(CTRL_C, CODE, "\x1b[Z", "debug>", "\x1b[Z", "ask>")
+    code.play(CTRL_C, CODE, "\x1b[Z", "\n\ndebug>", "\x1b[Z", ASK)
     assert "Ask first" in code.bar
     code.press("/appr")
     code.until_sent("/approvals  what runs unasked")
-    code.play("\t", "ask> /approvals", CTRL_C, "ask>")
+    code.play("\t", "ask> /approvals", CTRL_C, ASK)
 
 
 def test_long_output_is_folded_and_paged(clone: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,7 @@ def decide(terminal: Terminal, words: str) -> None:
 
 @of("terminal")
 def test_in_a_terminal(scenario: Scenario, open_chat: Terminal, clone: Server) -> None:
-    open_chat.say(f"/{scenario.begins_in}", ">")
+    open_chat.say(f"/{scenario.begins_in}", f"\n\n{scenario.begins_in}>")
     for line in scenario.says.split("\n"):
         open_chat.press(line)
         open_chat.until(line[-5:])
