@@ -25,7 +25,7 @@ from modeshift.configuration.databases import make_private
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.terminal.choices import Choice, find_choice, number_choices
 from modeshift.terminal.pager import show_pages
-from modeshift.terminal.screen import cut, get_width, resolve_returns, wrap
+from modeshift.terminal.screen import cut, get_width, wrap
 
 BURST = 0.05
 """Seconds between two writes: what comes in meanwhile is written at once."""
@@ -189,7 +189,7 @@ class Panel:
     def show_output(self, text: str) -> None:
         """Show the last line that a command has printed."""
         lines = [line for line in text.rstrip("\n").split("\n") if line.strip()]
-        self._last_line = to_one_line(resolve_returns(lines[-1])) if lines else self._last_line
+        self._last_line = to_one_line(lines[-1]) if lines else self._last_line
         self._app.invalidate()
 
     def _show_live(self) -> StyleAndTextTuples:

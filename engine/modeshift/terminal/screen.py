@@ -128,7 +128,7 @@ class Markdown:
 
     def _end_code(self) -> list[str]:
         code, self._code = self._code or [], None
-        return [f"    {line}" for line in colour(code, language=self._language)]
+        return [f"    {line}" for line in colour(code, language=self._language)] if code else []
 
     def _render(self, line: str) -> list[str]:
         if fence := _FENCE.match(line):
@@ -232,12 +232,6 @@ class Screen:
 def _read(text: str) -> list[str]:
     """The lines of somebody's text, which cannot act on the terminal."""
     return make_readable(text).replace("\r", "").split("\n")
-
-
-def resolve_returns(text: str) -> str:
-    """A command's text as a terminal shows it: each carriage return begins its line anew."""
-    lines = text.replace(r"\u000d", "\r").split("\n")
-    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
 
 
 def count_lines(change: FileChange) -> str:

@@ -10,7 +10,7 @@ from modeshift.messages.repair import VOID, remove_marks, show_result
 from modeshift.terminal.cards import call_title, find_effect
 from modeshift.terminal.panel import Panel
 from modeshift.terminal.plain import PlainPanel
-from modeshift.terminal.screen import ALERT, BOLD, FAINT, Markdown, Screen, resolve_returns
+from modeshift.terminal.screen import ALERT, BOLD, FAINT, Markdown, Screen
 from modeshift.threads.deps import AgentDeps
 
 MAX_KEPT = 20_000
@@ -105,10 +105,7 @@ class Transcript:
             self._begin(deps, id)
             style = ALERT if message.status == "error" else ""
             show = self._screen.result if effect.result_is_data else self._screen.words
-            text = show_result(message)
-            if effect.runs_programs:
-                text = resolve_returns(text)
-            show(text, style)
+            show(show_result(message), style)
         del self._calls[id]
         self._printed = ""
         self._panel.do("Thinking")
@@ -126,7 +123,7 @@ class Transcript:
         """Show that the run was stopped, and what it may have done."""
         self.end_run()
         if self._printed:
-            self._screen.result(resolve_returns(self._printed))
+            self._screen.result(self._printed)
         is_running = self._shown in self._calls
         self._screen.words(STOPPED_RUNNING if is_running else STOPPED, FAINT, "")
         self._calls.clear()

@@ -84,7 +84,7 @@ def test_a_kept_message_neither_answers_nor_closes_a_question(
     code.until(CALL, after="through")
     assert "Kept, sent when the question is answered: list\n" in code.text
     assert not (clone.workspace / "never.txt").exists()
-    code.play(CTRL_C, "code> yyy", CTRL_C, CODE)
+    code.play(CTRL_C, "code> yyy", CTRL_C, "list\ncode>")
     assert "Kept, sent when the question is answered: list\n" in code.text
     code.play(ENTER, CALL, "n", WHY)
     code.press(ENTER)
@@ -121,17 +121,48 @@ def test_long_output_is_folded_and_paged(clone: Server, monkeypatch: pytest.Monk
     (clone.workspace / "long.txt").write_text("".join(f"line {n}\n" for n in range(100)))
     with chatting(clone, "--mode", "code", PAGER="cat") as terminal:
         terminal.until(CODE)
-        terminal.play(r"run cat long.txt; printf '1%%\r2%%\n'", COMMAND, "y", CODE)
-        folded = "  line 3\n  ... 90 more lines; Ctrl-O shows all\n  line 94\n"
-        assert (
-            f"{folded}  line 95\n  line 96\n  line 97\n  line 98\n  line 99\n  2%\n"
-            in terminal.text
-        )
+        terminal.play("run cat long.txt", COMMAND, "y", CODE)
+        folded = "  line 3\n  ... 89 more lines; Ctrl-O shows all\n  line 93\n"
+        assert folded in terminal.text
         terminal.press("\x0f")
         terminal.until_sent("  line 50\n")
+        written = r"\n".join(f"x{n}" for n in range(100))
+        seen = terminal.play(f"write long.txt: {written}", CALL)
+        assert "\n    -line 29\n  ... 140 more lines; Ctrl-O shows all\n   71 +x70\n" in seen
+        assert "\nlong.txt  +100 -100 · v shows all\n▸ 1 No (r, n)\n" in seen
+        terminal.press("v")
+        terminal.until_sent("\n   51 +x50\n")
+        terminal.play("y", CODE)
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("PAGER", "'")
     assert "There is no pager" in show_pages("text")
+
+
+def test_threads_are_chosen_by_what_was_said(tmp_path: Path) -> None:
+    clone, last = Server(tmp_path), ("--thread", "last")
+    with chatting(clone, *last) as terminal:
+        assert terminal.wait() == 1
+        assert "there is no thread yet" in terminal.text
+    for text, shown in (("list", CODE), ("write a.txt: a", CALL)):
+        with chatting(clone, "--mode", "code") as terminal:
+            terminal.until(CODE)
+            terminal.say(text, shown)
+    with chatting(clone, *last, "--mode", "code") as terminal:
+        terminal.until(CODE)
+        listed = terminal.say("/threads", " · code")
+        assert re.search(r"Go on with\n▸ 1 Stay in this one \(#\)\n  2 list · .* · code$", listed)
+        terminal.play("2", CODE, "/approvals", CODE, "/diff", CODE)
+        seen = terminal.text.rpartition("▸ list")[2]
+        assert "\n> list\n" in seen
+        assert "manual: Ask first. What only reads runs; all else asks.\n" in seen
+        assert "This thread has changed no file." in seen
+        listed = terminal.say("/threads", " · code · waits for you")
+        terminal.play("2", CALL, "y", CODE, "/diff", CODE)
+        assert "  a.txt  +1 -0\n  1 +a\n" in terminal.text.rpartition("/diff")[2]
+        terminal.resize(40)
+        terminal.press("x")
+        terminal.until("code> x")
+        assert len(terminal.bar) < 40
 
 
 @pytest.mark.parametrize("settings", [{"NO_COLOR": "1"}, {"term": "dumb"}])
@@ -152,7 +183,10 @@ def test_a_terminal_without_colours(tmp_path: Path, settings: dict[str, Any]) ->
 @pytest.mark.parametrize("columns", [40, 80, 120])
 def test_screens(tmp_path: Path, snapshot: Snapshot, columns: int) -> None:
     clone, shown = Server(tmp_path), []
-    with chatting(clone, "--mode", "code", columns=columns) as terminal:
+    costs = "{input: 9000, output: 9000, cache_read: 0, cache_write: 0}"
+    (clone.home / "prices.yaml").write_text(f"offline: {costs}\n")
+    options: dict[str, Any] = {"columns": columns, "CONTEXT_WINDOW": "9000"}
+    with chatting(clone, "--mode", "code", **options) as terminal:
 
         def show(state: str, *steps: str) -> None:
             terminal.play(*steps)
