@@ -270,7 +270,7 @@ class Panel:
         return await self._result
 
     def _end(self, result: str | BaseException) -> None:
-        self._reading = None
+        self._reading, self._typed = None, -TYPING
         self._app.layout.focus(self._windows["message"])
         if isinstance(result, str):
             self._result.set_result(result)

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from prompt_toolkit.utils import get_cwidth
 from pygments import highlight
@@ -30,6 +31,7 @@ _LINE = re.compile(r"(\s*)((?:[-*+]|\d+[.)]|>)\s+|)(.*)")
 _FENCE = re.compile(r"\s*(?:```+|~~~+)\s*([\w+-]*)")
 
 
+@cache
 def has_colours() -> bool:
     """Whether the person wants them; see no-color.org."""
     return not os.environ.get("NO_COLOR") and has_cursor()
