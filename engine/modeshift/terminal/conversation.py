@@ -265,9 +265,10 @@ class Chat:
             try:
                 await task
             except asyncio.CancelledError:
-                task.cancel()  # where this task is what was cancelled
                 self._transcript.stop()
                 self._panel.take_back()
+                if (this := asyncio.current_task()) is not None and this.cancelling():
+                    raise  # the terminal is gone
             finally:
                 self._transcript.end_run()
 

@@ -314,9 +314,10 @@ class Panel:
             ("enter", in_words, lambda event: self._accept(event.current_buffer)),
             ("c-j", in_words, lambda event: event.current_buffer.insert_text("\n")),
             ("escape enter", in_words, lambda event: event.current_buffer.insert_text("\n")),
-            ("c-x c-e", in_words, lambda event: event.current_buffer.open_in_editor()),
+            # What takes the whole screen: not while something is printed.
+            ("c-x c-e", ("message", "answer"), lambda at: at.current_buffer.open_in_editor()),
+            ("c-o", ("message", "choice"), lambda _: self._page()),
             ("s-tab", ("message",), lambda _: self._shift_mode()),
-            ("c-o", ("message", "choice", None), lambda _: self._page()),
         ]
         keys = ("up", "down", "enter", "escape", Keys.BracketedPaste, Keys.Any)
         table += [(key, ("choice",), self._press) for key in keys]
