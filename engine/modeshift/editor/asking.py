@@ -18,11 +18,10 @@ from modeshift.calls.ways import list_suggestions
 from modeshift.editor.display.tool_calls import ShownContent, ToolCallView, as_output, as_prose
 from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.files import Folder, describe_refusal
-from modeshift.editor.options import APPROVALS
 from modeshift.editor.session_config import SessionConfig
 from modeshift.modes.effects import Effect
 from modeshift.modes.plain_text import make_readable, to_one_line
-from modeshift.modes.policy import Approvals
+from modeshift.modes.policy import APPROVALS, Approvals
 from modeshift.modes.rules.matching import get_server_part
 from modeshift.threads.deps import AgentDeps
 

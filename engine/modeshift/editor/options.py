@@ -8,12 +8,7 @@ from acp import schema
 
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.mode import Mode
-from modeshift.modes.policy import Approvals
-
-APPROVALS = {
-    Approvals.MANUAL: ("Ask first", "Every call that is not read-only asks."),
-    Approvals.AUTO: ("Auto-accept", "Edits, and commands in the sandbox, run unasked."),
-}
+from modeshift.modes.policy import APPROVALS, Approvals
 
 COMPACT = "compact"
 """The slash command that asks for a summary; a mode of this name comes first."""

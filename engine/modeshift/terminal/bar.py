@@ -6,15 +6,12 @@ from typing import Any
 
 from modeshift.agent import find_title
 from modeshift.modes.plain_text import to_one_line
-from modeshift.modes.policy import Approvals
+from modeshift.modes.policy import APPROVALS, Approvals
 from modeshift.terminal.screen import cut, measure
 from modeshift.threads.deps import AgentDeps
 
 BEGINNING = "── "
-APPROVALS = {
-    Approvals.MANUAL: ("Ask first", "What only reads runs; all else asks."),
-    Approvals.AUTO: ("Auto-accept", "Edits, and commands in the sandbox, run unasked."),
-}
+MIN_TITLE = 10
 
 
 def build_bar(
@@ -35,5 +32,5 @@ def build_bar(
     for part in filter(None, parts):
         longer = f"{bar}{' · ' if bar != BEGINNING else ''}{part}"
         bar = longer if measure(longer) <= width else bar
-    title = to_one_line(find_title(values))
-    return cut(f"{bar} · {title}" if title else bar, width)
+    title, room = to_one_line(find_title(values)), width - measure(bar) - 3
+    return f"{bar} · {cut(title, room)}" if title and room >= MIN_TITLE else bar

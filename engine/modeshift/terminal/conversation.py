@@ -15,8 +15,8 @@ from modeshift.configuration.prices import Prices
 from modeshift.events import Wrote
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.plain_text import to_one_line
-from modeshift.modes.policy import Approvals
-from modeshift.terminal.bar import APPROVALS, BEGINNING, build_bar
+from modeshift.modes.policy import APPROVALS, Approvals
+from modeshift.terminal.bar import BEGINNING, build_bar
 from modeshift.terminal.cards import Cards
 from modeshift.terminal.choices import Choice
 from modeshift.terminal.panel import Panel
@@ -68,7 +68,7 @@ class Chat:
         """What the person has set and the thread does not have yet."""
         self._postponed: str | None = None
         """The id of the question that the person did not answer."""
-        self._cost: asyncio.Future[Decimal | None] | None = None
+        self._cost: Decimal | None = None
         self._state = StateSnapshot({}, (), thread.config, None, None, None, (), ())
         panel.get_pages = lambda: self._screen.folded
         panel.choose_next_mode = self._choose_next_mode
@@ -134,7 +134,7 @@ class Chat:
             self._deps = await self.thread.deps()
             self._state = await self.thread.state()
             taken = (self._state.values.get("usage") or {}).get("thread") or {}
-            self._cost = asyncio.ensure_future(asyncio.to_thread(self._prices.find_cost, taken))
+            self._cost = await asyncio.to_thread(self._prices.find_cost, taken)
         except UserError as error:
             self._panel.take_back()
             self._screen.words(str(error), ALERT)
@@ -151,8 +151,8 @@ class Chat:
         return str(mode), str(values.get("approvals") or self._deps.approvals.value)
 
     def _build_bar(self, width: int) -> str:
-        cost = self._cost.result() if self._cost is not None and self._cost.done() else None
-        return build_bar(self._deps, self._state.values, *self._get_current(), cost, width)
+        now = self._get_current()
+        return build_bar(self._deps, self._state.values, *now, self._cost, width)
 
     async def _obey(self, text: str) -> Run | None:
         """What a message begins; None for a command that runs nothing."""

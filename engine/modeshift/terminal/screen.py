@@ -224,7 +224,7 @@ class Screen:
             self.text(change)
 
     def _fold(self, lines: list[str], head: int = HALF, tail: int = HALF) -> None:
-        if (more := len(lines) - head - tail) > 1:
+        if (more := len(lines) - head - tail) > 1 and has_cursor():
             self.folded += "\n".join(lines) + "\n"
             left_out = paint(f"  ... {more} more lines; {PAGED}", FAINT)
             lines = [*lines[:head], left_out, *lines[-tail:]]

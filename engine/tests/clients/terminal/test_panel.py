@@ -154,7 +154,7 @@ def test_threads_are_chosen_by_what_was_said(tmp_path: Path) -> None:
         terminal.play("2", CODE, "/approvals", CODE, "/diff", CODE)
         seen = terminal.text.rpartition("▸ list")[2]
         assert "\n> list\n" in seen
-        assert "manual: Ask first. What only reads runs; all else asks.\n" in seen
+        assert "manual: Ask first. Every call that is not read-only asks.\n" in seen
         assert "This thread has changed no file." in seen
         listed = terminal.say("/threads", " · code · waits for you")
         terminal.play("2", CALL, "y", CODE, "/diff", CODE)
@@ -170,14 +170,15 @@ def test_a_terminal_without_colours(tmp_path: Path, settings: dict[str, Any]) ->
     with chatting(Server(tmp_path), "--mode", "code", **settings) as terminal:
         ready, call = ("code> ", "No'> ") if "term" in settings else (CODE, CALL)
         terminal.until(ready.rstrip())
-        terminal.press(f"write plain.txt: x{ENTER}")
+        terminal.press("write plain.txt: " + r"x\n" * 80 + ENTER)
         terminal.until(call.rstrip())
         terminal.press("y" if call == CALL else f"y{ENTER}")
         terminal.until_sent("Created plain.txt")
         assert not re.search(rb"\x1b\[[0-9;]*(3[0-7]|9[0-7])[;m]", terminal.received)
         if "term" in settings:
+            assert "\r\n  41 +x\r\n" in terminal.received.decode(), "nothing is left out"
             assert not re.search(rb"\x1b\[\d*[A-KST]", terminal.received), "erased"
-    assert (tmp_path / "workspace/plain.txt").read_text() == "x"
+    assert (tmp_path / "workspace/plain.txt").read_text() == "x\n" * 80
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
