@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from modeshift.agent import GivenDecision
@@ -135,19 +134,15 @@ class Cards:
     ) -> str:
         """A mode, by its number or its name."""
         taken = (state.get("mode"), action["args"].get("mode_slug"))
-        modes = [
-            slug
-            for slug in deps.catalog
-            if slug not in taken and deps.models.problem(deps.catalog[slug]) is None
-        ]
-        for number, slug in enumerate(modes, 1):
+        usable = [slug for slug, mode in deps.catalog.items() if not deps.models.problem(mode)]
+        modes = dict(enumerate((slug for slug in usable if slug not in taken), 1))
+        for number, slug in modes.items():
             self._screen.words(f"{number} {slug}")
         while True:
             answer = (await self._panel.read_answer("  mode> ")).strip()
-            if answer in modes:
+            answer = modes[int(answer)] if answer in map(str, modes) else answer
+            if answer in modes.values():
                 return answer
-            if answer.isdecimal() and 0 < int(answer) <= len(modes):
-                return modes[int(answer) - 1]
             self._screen.words("Type a number or a name; Esc leads back.")
 
     async def _answer(self, action: ActionRequest) -> GivenDecision:
@@ -155,13 +150,13 @@ class Cards:
         question, *_ = action["description"].rsplit("\n- ", len(labels))
         self._screen.gap()
         self._screen.words(question, BOLD)
-        choices = [*(Choice("", label) for label in labels), Choice("w", "In other words")]
-        named = [replace(choice, key=choice.key or f"#{n}") for n, choice in enumerate(choices)]
+        choices = [Choice(f"#{n}", label) for n, label in enumerate(labels)]
+        choices.append(Choice("w", "In other words"))
         first = next((n for n, slug in enumerate(labels.values()) if slug is None), len(labels))
         while True:
             key = "w"
             if labels:  # what is chosen without a look switches no mode
-                key = await self._panel.choose("", named, "", first)
+                key = await self._panel.choose("", choices, "", first)
             if key == "":
                 raise KeyboardInterrupt
             if key != "w":

@@ -20,7 +20,7 @@ from tests.clients.terminal.terminal import (
     Terminal,
     chatting,
 )
-from tests.clients.terminal.test_chat import CALL, COMMAND, WHY
+from tests.clients.terminal.test_chat import CALL, WHY
 from tests.harness.server import Server
 
 KEPT = "Kept, sent after this: list\ncode>"
@@ -121,7 +121,7 @@ def test_long_output_is_folded_and_paged(clone: Server, monkeypatch: pytest.Monk
     (clone.workspace / "long.txt").write_text("".join(f"line {n}\n" for n in range(100)))
     with chatting(clone, "--mode", "code", PAGER="cat") as terminal:
         terminal.until(CODE)
-        terminal.play("run cat long.txt", COMMAND, "y", CODE)
+        terminal.play("run cat long.txt", CALL, "y", CODE)
         folded = "  line 3\n  ... 89 more lines; Ctrl-O shows all\n  line 93\n"
         assert folded in terminal.text
         terminal.press("\x0f")
