@@ -7,7 +7,7 @@ from typing import Any
 from modeshift.agent import find_title
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.policy import APPROVALS, Approvals
-from modeshift.terminal.screen import cut, measure
+from modeshift.terminal.screen import fit_to_width, measure
 from modeshift.threads.deps import AgentDeps
 
 BEGINNING = "── "
@@ -33,4 +33,4 @@ def build_bar(
         longer = f"{bar}{' · ' if bar != BEGINNING else ''}{part}"
         bar = longer if measure(longer) <= width else bar
     title, room = to_one_line(find_title(values)), width - measure(bar) - 3
-    return f"{bar} · {cut(title, room)}" if title and room >= MIN_TITLE else bar
+    return f"{bar} · {fit_to_width(title, room)}" if title and room >= MIN_TITLE else bar

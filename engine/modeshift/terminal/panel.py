@@ -25,7 +25,7 @@ from modeshift.configuration.databases import make_private
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.terminal.choices import Choice, find_choice, number_choices
 from modeshift.terminal.pager import show_pages
-from modeshift.terminal.screen import cut, get_width, wrap
+from modeshift.terminal.screen import fit_to_width, get_width, wrap
 
 BURST = 0.05
 """Seconds between two writes: what comes in meanwhile is written at once."""
@@ -202,7 +202,7 @@ class Panel:
             lines += [(QUIET, f"  {self._last_line}")] if self._last_line else []
         when = "after this" if self._reading is None else "when the question is answered"
         lines += [(QUIET, f"Kept, sent {when}: {to_one_line(text, 200)}") for text in self._kept]
-        lines = [(style, cut(line, get_width())) for style, line in lines]
+        lines = [(style, fit_to_width(line, get_width())) for style, line in lines]
         if self._reading == "choice" and self._title:
             more = " · v shows all" if self.get_pages() else ""
             lines += [("bold", line) for line in wrap(make_readable(self._title) + more)]

@@ -62,7 +62,7 @@ def measure(text: str) -> int:
     return len(text) if text.isascii() else get_cwidth(text)
 
 
-def cut(line: str, width: int) -> str:
+def fit_to_width(line: str, width: int) -> str:
     """What of a line fits into the width."""
     if measure(line) <= width:
         return line
