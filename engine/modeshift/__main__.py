@@ -22,10 +22,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "chat": (
         "talk to the agent in this terminal",
-        {
-            "thread=ID": "which to go on with, or last",
-            "mode=SLUG": "the mode to go on in",
-        },
+        {"thread=ID": "go on with it; or last", "mode=SLUG": "the mode to go on in"},
     ),
     "clean-data": ("remove the threads of the dev server and the sessions of editors", {}),
     "dev": (

@@ -104,7 +104,7 @@ class Panel:
         app: Application[None] = Application(
             layout=Layout(HSplit(areas, align=VerticalAlign.TOP), self._windows["message"]),
             key_bindings=self._bind(), erase_when_done=True, min_redraw_interval=BURST / 3,
-            before_render=lambda _: self._arm(),
+            before_render=lambda _: self._arm(), refresh_interval=1,
         )  # fmt: skip
         app.timeoutlen = app.ttimeoutlen = ESCAPE
         return app
@@ -161,17 +161,10 @@ class Panel:
         """While the agent works; Esc and Ctrl-C call ``stop``."""
         self._stop = stop
         self.do("Thinking")
-        ticking = asyncio.ensure_future(self._tick())
         try:
             yield
         finally:
             self._stop, self._pending = None, []
-            ticking.cancel()
-
-    async def _tick(self) -> None:
-        while True:
-            await asyncio.sleep(1)
-            self._app.invalidate()
 
     def do(self, what: str) -> None:
         """Show what goes on, in a line that goes away."""
@@ -182,9 +175,8 @@ class Panel:
 
     def pend(self, lines: Sequence[str]) -> None:
         """Show what has come of an answer, and is not complete."""
-        if lines != self._pending:
-            self._pending = lines
-            self._app.invalidate()
+        self._pending = lines
+        self._app.invalidate()
 
     def show_output(self, text: str) -> None:
         """Show the last line that a command has printed."""
@@ -316,7 +308,7 @@ class Panel:
             ("escape enter", in_words, lambda event: event.current_buffer.insert_text("\n")),
             # What takes the whole screen: not while something is printed.
             ("c-x c-e", ("message", "answer"), lambda at: at.current_buffer.open_in_editor()),
-            ("c-o", ("message", "choice"), lambda _: self._page()),
+            ("c-o", ("message", "choice"), lambda _: self.get_pages() and self._page()),
             ("s-tab", ("message",), lambda _: self._shift_mode()),
         ]
         keys = ("up", "down", "enter", "escape", Keys.BracketedPaste, Keys.Any)
@@ -379,8 +371,7 @@ class Panel:
             self._kept.append(text)
 
     def _page(self) -> None:
-        if pages := self.get_pages():
-            self._app.create_background_task(self._show_pages(pages))
+        self._app.create_background_task(self._show_pages(self.get_pages()))
 
     async def _show_pages(self, pages: str) -> None:
         problem = await run_in_terminal(lambda: show_pages(pages), in_executor=True)
