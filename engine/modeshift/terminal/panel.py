@@ -308,7 +308,7 @@ class Panel:
             ("escape enter", in_words, lambda event: event.current_buffer.insert_text("\n")),
             # What takes the whole screen: not while something is printed.
             ("c-x c-e", ("message", "answer"), lambda at: at.current_buffer.open_in_editor()),
-            ("c-o", ("message", "choice"), lambda _: self.get_pages() and self._page()),
+            ("c-o", ("message", "choice"), lambda _: self._page()),
             ("s-tab", ("message",), lambda _: self._shift_mode()),
         ]
         keys = ("up", "down", "enter", "escape", Keys.BracketedPaste, Keys.Any)
@@ -352,7 +352,7 @@ class Panel:
                 self._end(self._no)
             case Keys.BracketedPaste:
                 pass
-            case _ if data == "v" and self.get_pages():
+            case _ if data == "v":
                 self._page()
             case _:
                 if (place := find_choice(self._choices, data)) is not None:
@@ -371,7 +371,8 @@ class Panel:
             self._kept.append(text)
 
     def _page(self) -> None:
-        self._app.create_background_task(self._show_pages(self.get_pages()))
+        if pages := self.get_pages():
+            self._app.create_background_task(self._show_pages(pages))
 
     async def _show_pages(self, pages: str) -> None:
         problem = await run_in_terminal(lambda: show_pages(pages), in_executor=True)
