@@ -128,7 +128,7 @@ def test_long_output_is_folded_and_paged(clone: Server, monkeypatch: pytest.Monk
         terminal.until_sent("  line 50\n")
         written = r"\n".join(f"x{n}" for n in range(100))
         seen = terminal.play(f"write long.txt: {written}", CALL)
-        assert "\n    -line 29\n  ... 140 more lines; Ctrl-O shows all\n   71 +x70\n" in seen
+        assert "\n      -line 28\n  ... 142 more lines; Ctrl-O shows all\n   72 +x71\n" in seen
         assert "\nlong.txt  +100 -100 · v shows all\n▸ 1 No (r, n)\n" in seen
         terminal.press("v")
         terminal.until_sent("\n   51 +x50\n")
