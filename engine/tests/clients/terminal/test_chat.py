@@ -10,6 +10,7 @@ from uuid import UUID
 import psutil
 import pytest
 
+from modeshift.calls.previews import FileChange
 from modeshift.terminal.screen import Markdown, Screen
 from modeshift.testing.snapshots import Snapshot
 from tests.clients.terminal.terminal import ASK, CODE, CTRL_C, ENTER, Terminal, chatting
@@ -152,6 +153,8 @@ def test_what_others_say_cannot_act_on_the_terminal(chat: Terminal, clone: Serve
         screen.line(text)
         screen.words(text)
         screen.result(text)
+        lines = [("@", "line 1"), ("-", text), ("+", text)]
+        screen.diff(FileChange(path=text, before="", after=text, lines=lines, problem=text))
     said = re.sub("\x1b\\[[0-9;]+m", "", "".join(shown))  # the colours, which are ours
     assert not re.search("\x1b|\x9b|\u202e", said)
 
