@@ -41,7 +41,7 @@ Shift-Tab        choose the next mode
 @                the project's files
 Ctrl-J           begin a line; Ctrl-X Ctrl-E opens the editor
 Esc, Ctrl-C      stop the agent; what is typed while it works is kept for when it is done
-Ctrl-O           show the whole of what was shown in part last
+Ctrl-O           show the whole of what was shown in part, as v does at a question
 Enter alone asks an open question again, or goes on with a turn."""
 CUT_OFF = "The last turn was interrupted. Enter goes on with it; so does a message."
 _COMMAND = re.compile(r"/([\w-]+)(?:\s+(.*))?", re.DOTALL)

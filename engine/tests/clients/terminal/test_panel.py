@@ -20,7 +20,7 @@ from tests.clients.terminal.terminal import (
     Terminal,
     chatting,
 )
-from tests.clients.terminal.test_chat import CALL, WHY
+from tests.clients.terminal.test_chat import CALL, SWITCH, WHY
 from tests.harness.server import Server
 
 KEPT = "Kept, sent after this: list\ncode>"
@@ -114,6 +114,13 @@ def test_several_lines_completion_and_the_next_mode(code: Terminal, clone: Serve
     code.press("/appr")
     code.until_sent("/approvals  what runs unasked")
     code.play("\t", "ask> /approvals", CTRL_C, ASK)
+
+
+def test_the_bar_says_that_one_is_in_a_subtask(chat: Terminal) -> None:
+    chat.play("task in code: write sub.txt: x", SWITCH, "y", CALL)
+    assert chat.bar.startswith("── code / sub-task · Ask first · ")
+    chat.play("n", WHY, ENTER, ASK)
+    assert chat.bar.startswith("── ask · Ask first · ")
 
 
 def test_long_output_is_folded_and_paged(clone: Server, monkeypatch: pytest.MonkeyPatch) -> None:
