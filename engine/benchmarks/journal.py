@@ -28,14 +28,16 @@ async def time_calls(database: Database, folder: Path) -> tuple[float, float]:
     async def digest(_: FileDigests) -> FileDigests:
         return {}
 
-    await journal.hold("thread")
+    hold = journal.hold("thread")
+    await hold.take()
     for number in range(CALLS):
         began = time.perf_counter()
         await journal.find(str(number), digest)
         files = {"f": "0" * 64}, {"f": "1" * 64}
-        await journal.start(str(number), "thread", "edit_file", *files, done)
-        await journal.finish(str(number), result, files[1], done)
-        journal.leave(str(number))
+        call = await hold.begin(str(number), "edit_file", *files, done)
+        assert call is not None
+        await call.finish(result, files[1], done)
+        call.leave()
         times.append((time.perf_counter() - began) * 1000)
     await database.close()
     return statistics.median(times), statistics.quantiles(times, n=10)[0]

@@ -36,14 +36,18 @@ _STEPS = (
 )
 _FORGET = f"DELETE FROM thread_reads WHERE at < {_NOW} - 86400"  # noqa: S608
 _TAKE = f"""
-    INSERT INTO thread_claims (thread_id, holder, expires) VALUES (?, ?, {_NOW} + {SECONDS})
+    INSERT INTO thread_claims (thread_id, holder, expires)
+    VALUES (:thread, :holder, {_NOW} + {SECONDS})
     ON CONFLICT (thread_id) DO UPDATE
     SET holder = excluded.holder, expires = excluded.expires, is_cancelled = FALSE
     WHERE thread_claims.expires < {_NOW} RETURNING holder
 """  # noqa: S608
-_HAND_ON = "UPDATE thread_claims SET holder = ? WHERE thread_id = ? AND holder = ? RETURNING holder"
-_DROP = "DELETE FROM thread_claims WHERE thread_id = ? AND holder = ?"
-_CANCEL = "UPDATE thread_claims SET is_cancelled = TRUE WHERE thread_id = ? AND holder = ?"
+_HAND_ON = """
+    UPDATE thread_claims SET holder = :run WHERE thread_id = :thread AND holder = :request
+    RETURNING holder
+"""
+_DROP = "DELETE FROM thread_claims WHERE thread_id = :thread AND holder = :holder"
+_CANCEL = "UPDATE thread_claims SET is_cancelled = TRUE WHERE thread_id = :thread AND holder = :run"
 _FIND_LEFT = f"""
     SELECT DISTINCT thread_id FROM runs WHERE status IN ('pending', 'running')
     AND updated_at < clock_timestamp() - interval '{SECONDS} seconds'
@@ -51,12 +55,13 @@ _FIND_LEFT = f"""
 """  # noqa: S608
 """Threads with runs that no claim covers; a run that has just begun may have none yet."""
 _RENEW = f"""
-    UPDATE thread_claims SET expires = {_NOW} + {SECONDS} WHERE holder = ANY(?)
+    UPDATE thread_claims SET expires = {_NOW} + {SECONDS} WHERE holder = ANY(:runs)
     RETURNING holder, is_cancelled
 """  # noqa: S608
 _FIND_MESSAGE = f"""
-    SELECT run_id FROM runs WHERE thread_id = ? AND status IN ('pending', 'running')
-    AND jsonb_typeof(input) = 'object' AND starts_with(config -> 'configurable' ->> '{CLAIM}', ?)
+    SELECT run_id FROM runs WHERE thread_id = :thread AND status IN ('pending', 'running')
+    AND jsonb_typeof(input) = 'object'
+    AND starts_with(config -> 'configurable' ->> '{CLAIM}', :clone)
     AND run_id NOT IN (
         SELECT metadata ->> 'run_id' FROM checkpoints
         WHERE thread_id = runs.thread_id AND metadata ->> 'run_id' IS NOT NULL)
@@ -64,11 +69,12 @@ _FIND_MESSAGE = f"""
 """  # noqa: S608
 """Messages for this clone: another one may have other modes and another workspace."""
 _END_RUNS = """
-    UPDATE runs SET status = 'interrupted' WHERE thread_id = ? AND status IN ('pending', 'running')
+    UPDATE runs SET status = 'interrupted'
+    WHERE thread_id = :thread AND status IN ('pending', 'running')
 """
 _END_THREAD = """
     UPDATE thread SET status = 'interrupted', updated_at = now()
-    WHERE thread_id = ? AND status = ANY(?)
+    WHERE thread_id = :thread AND status = ANY(:ended)
 """
 BUSY = "thread {} has a run: wait until it has ended, or cancel it"
 
@@ -91,25 +97,25 @@ class Claims:
 
     async def take(self, thread: str, holder: str) -> bool:
         """Claim the thread; False if another holder has it."""
-        return bool(await self._database.execute(_TAKE, thread, holder))
+        return bool(await self._database.execute(_TAKE, thread=thread, holder=holder))
 
     async def drop(self, thread: str, holder: str) -> None:
         """Release the thread; without effect if another holder has it by now."""
-        await self._database.execute(_DROP, thread, holder)
+        await self._database.execute(_DROP, thread=thread, holder=holder)
 
     async def cancel(self, thread: str, run: str) -> None:
         """Have the process that has the run end it within about a second."""
-        await self._database.execute(_CANCEL, thread, run)
+        await self._database.execute(_CANCEL, thread=thread, run=run)
 
     async def settle(self, thread: str) -> None:
         """Correct Aegra's lists after a crash, or an answer that was refused or cut off.
 
         Else it takes no answer. For who has claimed the thread.
         """
-        await self._database.execute(_END_RUNS, thread)
+        await self._database.execute(_END_RUNS, thread=thread)
         is_asked = await list_questions(self._database, thread)
         ended = ["busy", "error", *(["idle"] if is_asked else [])]
-        await self._database.execute(_END_THREAD, thread, ended)
+        await self._database.execute(_END_THREAD, thread=thread, ended=ended)
 
     async def settle_what_is_left(self) -> None:
         """Settle the threads whose run's process is gone, or was stopped for too long.
@@ -124,7 +130,7 @@ class Claims:
                 await self.drop(thread, holder)
 
     async def _begin_again(self, thread: str, holder: str) -> bool:
-        rows = await self._database.execute(_FIND_MESSAGE, thread, CLONE["clone"])
+        rows = await self._database.execute(_FIND_MESSAGE, thread=thread, clone=CLONE["clone"])
         if not rows:
             return False
         async with get_session_maker()() as session:
@@ -143,7 +149,9 @@ class Claims:
         ``request`` is the holder that has taken it for the run, if there is one. Raises
         ``InvalidInputError`` where another has it.
         """
-        is_passed_on = request and await self._database.execute(_HAND_ON, run, thread, request)
+        is_passed_on = request and await self._database.execute(
+            _HAND_ON, run=run, thread=thread, request=request
+        )
         if not is_passed_on and not await self.take(thread, run):
             raise InvalidInputError(BUSY.format(thread))
         task = asyncio.current_task()
@@ -165,7 +173,7 @@ class Claims:
             kept = {*runs}
             try:
                 async with asyncio.timeout(SECONDS / 3):
-                    rows = await self._database.execute(_RENEW, runs)
+                    rows = await self._database.execute(_RENEW, runs=runs)
                 self._renewed = time.monotonic()
                 kept = {run for run, is_cancelled in rows if not is_cancelled}
             except (StorageError, TimeoutError):

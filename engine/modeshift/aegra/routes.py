@@ -33,8 +33,8 @@ async def _serve(app: FastAPI) -> AsyncIterator[None]:
 
 
 _MARK = """
-    SELECT updated_at, (SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ?)
-    FROM thread WHERE thread_id = ?
+    SELECT updated_at, (SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = :thread)
+    FROM thread WHERE thread_id = :thread
 """
 
 
@@ -51,11 +51,11 @@ async def follow_thread(request: Request) -> Response:
         return thread_modes.pass_on(shown)
 
     async def wait() -> AsyncIterator[str]:
-        first = now = await database.execute(_MARK, thread, thread)
+        first = now = await database.execute(_MARK, thread=thread)
         while now == first:
             yield ": nothing yet\n\n"
             await asyncio.sleep(1)
-            now = await database.execute(_MARK, thread, thread)
+            now = await database.execute(_MARK, thread=thread)
         yield "event: state_update\ndata: {}\n\n"
 
     return StreamingResponse(wait(), media_type="text/event-stream")

@@ -30,7 +30,7 @@ _CANCELS = re.compile(r"POST /threads/([^/]+)/runs/([^/]+)/cancel")
 _JOINS = re.compile(r"GET /threads/([^/]+)/runs/([^/]+)/(?:join|stream)")
 _READS = re.compile(r"GET /threads/.+|POST /threads/(?:search|count|[^/]+/history)")
 FAILED = re.compile(rb"\w+: execution failed")
-_ERROR = "SELECT error_message FROM runs WHERE run_id = ? AND status = 'error'"
+_ERROR = "SELECT error_message FROM runs WHERE run_id = :run AND status = 'error'"
 BAD = 400
 SECONDS = 2
 """How long a request waits for a thread whose run has ended: its claim ends just after it."""
@@ -150,7 +150,7 @@ def _forget_first(thread: str, send: Send) -> Send:
 
 async def _explain(body: bytes, run: str) -> bytes:
     """The event, with the reason why the run failed, which Aegra keeps to itself."""
-    rows = await database.execute(_ERROR, run)
+    rows = await database.execute(_ERROR, run=run)
     text = json.dumps(rows[0][0])[1:-1].encode() if rows else b""
     return FAILED.sub(lambda _: text, body) if text else body
 

@@ -14,10 +14,10 @@ from modeshift.server.checkpointer import database
 from modeshift.server.thread_modes import OURSELVES
 
 _NOTE = """
-    INSERT INTO thread_reads (client, at) VALUES (?, ?)
+    INSERT INTO thread_reads (client, at) VALUES (:client, :at)
     ON CONFLICT (client) DO UPDATE SET at = excluded.at
 """
-_FIND = "SELECT coalesce(max(at), 0) FROM thread_reads WHERE client = ANY(?)"
+_FIND = "SELECT coalesce(max(at), 0) FROM thread_reads WHERE client = ANY(:clients)"
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class BindSharedAnswers(BindAnswers):
     async def note_read(self, client: Client) -> None:
         if client[-1] != OURSELVES:
             with suppress(StorageError):  # the answer has been sent; what is not noted was not read
-                await database.execute(_NOTE, _hash(client), time.time())
+                await database.execute(_NOTE, client=_hash(client), at=time.time())
 
     @override
     async def find_read(self, clients: Sequence[Client]) -> float:
-        ((at,),) = await database.execute(_FIND, [_hash(client) for client in clients])
+        ((at,),) = await database.execute(_FIND, clients=[_hash(client) for client in clients])
         return float(at)
 
 

@@ -8,12 +8,14 @@ import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
+from modeshift.calls.judging import get_key
 from modeshift.modes.errors import ToolFailedError
 from modeshift.threads.deps import AgentDeps
-from modeshift.threads.journal import UNREADABLE, FileDigests
+from modeshift.threads.journal import UNREADABLE, BegunCall, FileDigests
 from modeshift.threads.state import Planned, Remembered
 from modeshift.tools.workspace.text import (
     TextFormat,
@@ -70,6 +72,15 @@ def _foresee(workspace: Workspace, path: str, args: Mapping[str, Any]) -> bytes 
         return kind.encode(replace_pieces(text, find_places(path, text, edits))) if edits else None
     except ToolFailedError:  # the tool will say so
         return None
+
+
+async def find_begun(deps: AgentDeps, planned: Planned, thread: str, mode: str) -> BegunCall | None:
+    """What the journal knows of a call that is planned; None if it certainly did nothing."""
+    journal = deps.started_calls.journal
+    if planned.get("journal") != journal.mark(thread):
+        return BegunCall.unseen(mode)
+    key = get_key(planned, thread)
+    return None if key is None else await journal.find(key, partial(digest_contents, deps))
 
 
 def renew_approvals(

@@ -1,10 +1,55 @@
-"""``end_turn``: the mode that a thread goes to when its turn ends, by the mode's ``then``."""
+"""``move_on``: what comes behind a call; and ``end_turn``: the mode behind a turn, by ``then``."""
 
+from typing import Any, cast
+
+from langgraph.store.base import BaseStore
+from langgraph.types import Command
+
+from modeshift.modes.choice import Seen, choose
 from modeshift.modes.machine import Configuration
-from modeshift.modes.phases import Event
+from modeshift.modes.phases import Event, Phase
 from modeshift.threads.deps import AgentDeps
-from modeshift.threads.routing import change_mode
-from modeshift.threads.state import State, Update
+from modeshift.threads.mailbox import read_host_changes
+from modeshift.threads.routing import change_mode, next_step, sets_only_approvals
+from modeshift.threads.state import ActTask, State, Update
+
+
+async def move_on(
+    deps: AgentDeps,
+    task: ActTask,
+    update: Update,
+    thread: str,
+    store: BaseStore | None,
+    *,
+    is_done: bool,
+) -> Command[Any]:
+    """Advance the state machine and the plan, once per batch.
+
+    With a ``Command``: an edge is evaluated once for each parallel task, none of which sees others.
+    """
+    if not task["is_last"]:
+        return Command(update=update)
+    host_changes = await read_host_changes(store, thread, task)
+    if host_changes and not sets_only_approvals(host_changes):
+        # What is left of the plan was judged before: ``intake`` answers it.
+        return Command(update={**update, "plan": []}, goto="intake")
+    seen = Seen(
+        has_calls=bool(task["plan"]),
+        has_switch=bool(task["switch"]),
+        in_subtask=bool(task.get("subtask")),
+        is_done=is_done,
+    )
+    now = deps.machine.send_all(Configuration(task["mode"], "acting"), choose(Phase.ACTING, seen))
+    after_call = cast("State", {**task, **update})
+    ended = end_turn(deps, after_call, now) if now.phase == Phase.IDLE else Update()
+    update = {**update, **ended, "phase": now.phase, "plan": task["plan"]}
+    after: ActTask = {
+        **task,
+        "phase": now.phase,
+        "written": update.get("written", task["written"]),
+        "facts": update.get("facts", task.get("facts", {})),
+    }
+    return Command(update=update, goto="intake" if host_changes else next_step(deps, after))
 
 
 def end_turn(deps: AgentDeps, state: State, now: Configuration) -> Update:

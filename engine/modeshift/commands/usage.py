@@ -23,7 +23,7 @@ _QUERY = """
         SELECT thread_id AS thread, parent_checkpoint_id AS parent, count(*) AS n FROM checkpoints
         WHERE checkpoint_ns = '' GROUP BY thread_id, parent_checkpoint_id
     ) AS children ON thread = thread_id AND parent = checkpoint_id
-    WHERE checkpoint_ns = '' AND coalesce(n, 0) != 1 AND thread_id = coalesce(?, thread_id)
+    WHERE checkpoint_ns = '' AND coalesce(n, 0) != 1 AND thread_id = coalesce(:thread, thread_id)
     ORDER BY thread_id, checkpoint_id
 """
 _HEADS = ("answers", "input", "cached", "written", "output")
@@ -97,7 +97,7 @@ async def read_threads(database: Database, id: str | None = None) -> list[Thread
     try:
         if not await database.list_columns("checkpoints"):
             return []
-        for thread, checkpoint, times in await database.execute(_QUERY, id):
+        for thread, checkpoint, times in await database.execute(_QUERY, thread=id):
             values = await read_newest(database, thread, checkpoint)
             usage = cast("Usage", values.get("usage", {}))
             before = threads[thread].taken if thread in threads else {}

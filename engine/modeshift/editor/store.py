@@ -4,7 +4,7 @@ import fcntl
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -33,9 +33,10 @@ class Record:
 
 _NAMES = [field.name for field in fields(Record)]
 _COLUMNS = ", ".join(_NAMES)  # an older table has more
+_VALUES = ", ".join(f":{name}" for name in _NAMES)
 _STEPS = [f"CREATE TABLE IF NOT EXISTS sessions ({' TEXT, '.join(_NAMES)} TEXT, PRIMARY KEY (id))"]
 _STORE = f"""
-    INSERT INTO sessions ({_COLUMNS}) VALUES ({", ".join("?" * len(_NAMES))}) ON CONFLICT (id)
+    INSERT INTO sessions ({_COLUMNS}) VALUES ({_VALUES}) ON CONFLICT (id)
     DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _NAMES)}
 """  # noqa: S608  # our names
 
@@ -62,17 +63,17 @@ class Sessions:
         """Insert or replace a record; returns it with the time."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         record = replace(record, updated=now)
-        await self._database.execute(_STORE, *astuple(record))
+        await self._database.execute(_STORE, **asdict(record))
         return record
 
     async def delete(self, id: str) -> None:
         """Forget a session; its thread is deleted before."""
-        await self._database.execute("DELETE FROM sessions WHERE id = ?", id)
+        await self._database.execute("DELETE FROM sessions WHERE id = :id", id=id)
 
     async def find(self, id: str) -> Record | None:
         """The session with this id."""
-        query = f"SELECT {_COLUMNS} FROM sessions WHERE id = ?"  # noqa: S608  # our names
-        return next((Record(*row) for row in await self._database.execute(query, id)), None)
+        query = f"SELECT {_COLUMNS} FROM sessions WHERE id = :id"  # noqa: S608  # our names
+        return next((Record(*row) for row in await self._database.execute(query, id=id)), None)
 
     async def list_all(self, cwd: str | None) -> list[Record]:
         """The sessions of a folder, or of all, latest first."""

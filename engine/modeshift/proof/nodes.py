@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore, GetOp, Item, Op, Result
 from typing_extensions import override
 
-from modeshift.calls.act import move_on
+from modeshift.calls.turn_end import move_on
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.edges.edges import ANY, SwitchEdge
 from modeshift.modes.mode import Mode

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages.tool import tool_call
 
-from modeshift.calls.act import describe_call
 from modeshift.calls.judging import (
     CallContext,
     Judged,
@@ -15,6 +14,7 @@ from modeshift.calls.judging import (
     find_verdict,
     list_switch_targets,
 )
+from modeshift.calls.running import describe_call
 from modeshift.calls.ways import Values
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.facts import BUILT_IN, Done, end_unseen

@@ -74,8 +74,8 @@ async def owners_of(database: Database, thread_id: str) -> set[str | None]:
     # The server keeps the thread's metadata with a run's checkpoints, and with those of
     # update_state the name of the user.
     owner, user = (database.get_json("metadata", key) for key in ("owner", "user_id"))
-    query = f"SELECT DISTINCT coalesce({owner}, {user}) FROM checkpoints WHERE thread_id = ?"  # noqa: S608  # our names
-    return {name for (name,) in await database.execute(query, thread_id)}
+    query = f"SELECT DISTINCT coalesce({owner}, {user}) FROM checkpoints WHERE thread_id = :thread"  # noqa: S608  # our names
+    return {name for (name,) in await database.execute(query, thread=thread_id)}
 
 
 async def read_values(thread_id: str) -> dict[str, Any]:
@@ -108,9 +108,9 @@ async def restore_lists(database: Database) -> None:
     for records in (runs, threads):
         records[:] = [each for each in records if each["thread_id"] not in stateless]
     run_id = database.get_json("metadata", "run_id")
-    query = f"SELECT DISTINCT {run_id} FROM checkpoints WHERE thread_id = ?"  # noqa: S608  # our names
+    query = f"SELECT DISTINCT {run_id} FROM checkpoints WHERE thread_id = :thread"  # noqa: S608  # our names
     for run in [run for run in runs if run["status"] == "pending"]:
-        begun = {id for (id,) in await database.execute(query, str(run["thread_id"]))}
+        begun = {id for (id,) in await database.execute(query, thread=str(run["thread_id"]))}
         if str(run["run_id"]) in begun:
             run["status"] = "interrupted"
     waiting = {run["thread_id"] for run in runs if run["status"] == "pending"}
@@ -126,13 +126,13 @@ async def _list_lost(database: Database, known: set[str]) -> list[dict[str, Any]
     times = dict.fromkeys(("created_at", "updated_at", "state_updated_at"), datetime.now(UTC))
     query = f"""
         SELECT thread_id, CAST(metadata AS TEXT) FROM checkpoints
-        WHERE checkpoint_ns = '' AND {database.get_json("metadata", "clone")} = ?
+        WHERE checkpoint_ns = '' AND {database.get_json("metadata", "clone")} = :clone
         AND (thread_id, checkpoint_id) IN (
             SELECT thread_id, min(checkpoint_id) FROM checkpoints
             WHERE checkpoint_ns = '' GROUP BY thread_id)
     """  # noqa: S608  # our names
     lost = []
-    for id, noted in await database.execute(query, CLONE["clone"]):
+    for id, noted in await database.execute(query, clone=CLONE["clone"]):
         if id not in known:
             stored = json.loads(noted)
             metadata = {key: stored[key] for key in ("owner", "title", "graph_id") if key in stored}

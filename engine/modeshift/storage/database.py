@@ -14,8 +14,8 @@ _MIGRATIONS = "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, ste
 class Executor(Protocol):
     """A transaction, or a database, where each statement is a transaction of its own."""
 
-    async def execute(self, statement: str, *values: Any) -> list[Row]:
-        """The rows of a statement, of ``RETURNING`` too; ``?`` stands for a value.
+    async def execute(self, statement: str, **values: Any) -> list[Row]:
+        """The rows of a statement, of ``RETURNING`` too; ``:name`` stands for a value.
 
         Raises ``StorageError``, and then nothing is changed.
         """
@@ -34,7 +34,7 @@ class Database(ABC):
         self.name = name
 
     @abstractmethod
-    async def execute(self, statement: str, *values: Any) -> list[Row]:
+    async def execute(self, statement: str, **values: Any) -> list[Row]:
         """As ``Executor.execute``."""
 
     @abstractmethod
@@ -42,7 +42,7 @@ class Database(ABC):
         """What is executed in it counts whole or not at all; in SQLite nobody else writes then."""
 
     @abstractmethod
-    async def lock_migrations(self, transaction: Executor) -> None:
+    async def lock_migrations_in(self, transaction: Executor) -> None:
         """Wait until no other process migrates, and keep others off until the transaction ends."""
 
     @abstractmethod
@@ -59,7 +59,7 @@ class Database(ABC):
 
     async def list_columns(self, table: str) -> list[str]:
         """The columns of a table; none where there is no such table."""
-        return [name for (name,) in await self.execute(self.columns, table)]
+        return [name for (name,) in await self.execute(self.columns, table=table)]
 
     async def migrate(self, name: str, steps: Sequence[str]) -> None:
         """Execute those of the ``steps`` that this database has not seen yet, in their order.
@@ -68,10 +68,10 @@ class Database(ABC):
         for a database that has seen more steps than there are.
         """
         async with self.transaction() as transaction:
-            await self.lock_migrations(transaction)
+            await self.lock_migrations_in(transaction)
             await transaction.execute(_MIGRATIONS)
-            seen = "SELECT steps FROM migrations WHERE name = ?"
-            count = sum(number for (number,) in await transaction.execute(seen, name))
+            seen = "SELECT steps FROM migrations WHERE name = :name"
+            count = sum(number for (number,) in await transaction.execute(seen, name=name))
             if count > len(steps):
                 raise StorageError(
                     f"{self.name} was written by a newer modeshift ({name}: {count}, here "
@@ -80,8 +80,8 @@ class Database(ABC):
             for step in steps[count:]:
                 await transaction.execute(step)
             await transaction.execute(
-                "INSERT INTO migrations (name, steps) VALUES (?, ?) "
+                "INSERT INTO migrations (name, steps) VALUES (:name, :steps) "
                 "ON CONFLICT (name) DO UPDATE SET steps = excluded.steps",
-                name,
-                len(steps),
+                name=name,
+                steps=len(steps),
             )

@@ -24,7 +24,22 @@ COLUMNS = {
 HOLD = "__pregel_modeshift_hold"
 """In a run's ``configurable``: the journal's hold; LangGraph shows no key that begins so."""
 RELIEVED = "another process goes on with this thread, or it was deleted: this run ends here"
-DELETED = COLUMNS | dict.fromkeys(("holders", "inputs", "decisions", "effects"), "thread_id")
+JOURNAL_STEPS = (
+    "CREATE TABLE holders (thread_id TEXT PRIMARY KEY, owner TEXT NOT NULL)",
+    "CREATE TABLE inputs (thread_id TEXT, run_id TEXT, PRIMARY KEY (thread_id, run_id))",
+    "CREATE TABLE decisions (thread_id TEXT, question TEXT, decisions TEXT NOT NULL, who TEXT, "
+    "decided_at TEXT NOT NULL, PRIMARY KEY (thread_id, question))",
+    "CREATE TABLE effects (key TEXT PRIMARY KEY, thread_id TEXT NOT NULL, tool TEXT NOT NULL, "
+    "owner TEXT NOT NULL, lease DOUBLE PRECISION, state TEXT NOT NULL, result TEXT, "
+    "files_before TEXT NOT NULL, files_after TEXT NOT NULL, done TEXT NOT NULL, "
+    "started_at TEXT NOT NULL)",
+    "CREATE INDEX effects_of_thread ON effects (thread_id)",
+    "ALTER TABLE holders ADD COLUMN hold TEXT NOT NULL DEFAULT ''",
+)
+JOURNAL_TABLES = [
+    words[2] for words in map(str.split, JOURNAL_STEPS) if words[:2] == ["CREATE", "TABLE"]
+]
+DELETED = COLUMNS | dict.fromkeys(JOURNAL_TABLES, "thread_id")
 """What is deleted with it: the journal's, too."""
 
 
@@ -54,28 +69,30 @@ class KeptThreads(BaseCheckpointSaver[Any]):
 
     @override
     async def adelete_thread(self, thread_id: str) -> None:
-        await self._change(DELETED, "DELETE FROM {table} WHERE {column} = ?", thread_id)
+        await self._change(
+            DELETED, "DELETE FROM {table} WHERE {column} = :thread", thread=str(thread_id)
+        )
 
     @override
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         await self._change(
             COLUMNS,
-            "INSERT INTO {table} ({column}, {names}) SELECT ?, {names} FROM {table} "
-            "WHERE {column} = ?",
-            target_thread_id,
-            source_thread_id,
+            "INSERT INTO {table} ({column}, {names}) SELECT :target, {names} FROM {table} "
+            "WHERE {column} = :source",
+            target=str(target_thread_id),
+            source=str(source_thread_id),
         )
 
-    async def _change(self, tables: Mapping[str, str], statement: str, *threads: str) -> None:
+    async def _change(self, tables: Mapping[str, str], statement: str, **threads: str) -> None:
         """Execute it for each table that there is."""
         async with self.database.transaction() as transaction:
             for table, column in tables.items():
-                rows = await transaction.execute(self.database.columns, table)
+                rows = await transaction.execute(self.database.columns, table=table)
                 names = ", ".join(name for (name,) in rows if name != column)
                 if names:
                     written = statement.format(table=table, column=column, names=names)
-                    ids = (
-                        str(id) if column == "thread_id" else ".".join(get_namespace(str(id)))
-                        for id in threads
-                    )
-                    await transaction.execute(written, *ids)
+                    ids = {
+                        name: id if column == "thread_id" else ".".join(get_namespace(id))
+                        for name, id in threads.items()
+                    }
+                    await transaction.execute(written, **ids)

@@ -18,6 +18,7 @@ from modeshift.storage.database import Database, Executor, Row
 MAX_CONNECTIONS = 4
 """At most so many for one event loop."""
 _MIGRATION_LOCK = 0x6D6F6465
+_NAME = re.compile(r"(?<!:):([a-z_]+)")
 _Pool = AsyncConnectionPool[AsyncConnection[Row]]
 
 
@@ -40,8 +41,8 @@ class _Transaction:
     def __init__(self, connection: AsyncConnection[Row]) -> None:
         self._connection = connection
 
-    async def execute(self, statement: str, *values: Any) -> list[Row]:
-        written = statement.replace("%", "%%").replace("?", "%s").encode()
+    async def execute(self, statement: str, **values: Any) -> list[Row]:
+        written = _NAME.sub(r"%(\1)s", statement.replace("%", "%%")).encode()
         cursor = await self._connection.execute(written, values)
         return [] if cursor.description is None else await cursor.fetchall()
 
@@ -52,7 +53,7 @@ class PostgresDatabase(Database):
     clock = "extract(epoch FROM clock_timestamp())::double precision"
     columns = (
         "SELECT column_name::text FROM information_schema.columns "
-        "WHERE table_schema = current_schema() AND table_name = ?"
+        "WHERE table_schema = current_schema() AND table_name = :table"
     )
 
     def __init__(self, url: str, timeout: float = 30) -> None:
@@ -64,10 +65,10 @@ class PostgresDatabase(Database):
         self._pools = WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool]()
 
     @override
-    async def execute(self, statement: str, *values: Any) -> list[Row]:
+    async def execute(self, statement: str, **values: Any) -> list[Row]:
         with self.named_errors():
             async with (await self.open_pool()).connection() as connection:
-                return await _Transaction(connection).execute(statement, *values)
+                return await _Transaction(connection).execute(statement, **values)
 
     @override
     @asynccontextmanager
@@ -80,8 +81,8 @@ class PostgresDatabase(Database):
                 yield _Transaction(connection)
 
     @override
-    async def lock_migrations(self, transaction: Executor) -> None:
-        await transaction.execute("SELECT pg_advisory_xact_lock(?)", _MIGRATION_LOCK)
+    async def lock_migrations_in(self, transaction: Executor) -> None:
+        await transaction.execute("SELECT pg_advisory_xact_lock(:lock)", lock=_MIGRATION_LOCK)
 
     @override
     def get_json(self, column: str, key: str) -> str:

@@ -48,7 +48,7 @@ class _Connection:
         self._has_thread = False
         self._sqlite: sqlite3.Connection | None = None
 
-    async def execute(self, statement: str, *values: Any) -> list[Row]:
+    async def execute(self, statement: str, **values: Any) -> list[Row]:
         return await self.run(lambda opened: opened.execute(statement, values).fetchall())
 
     async def end(self, statement: str) -> None:
@@ -132,7 +132,7 @@ class _Connection:
 class SqliteDatabase(Database):
     """A file in WAL mode. ``normal`` outlives a killed process, ``full`` a power cut too."""
 
-    columns = "SELECT name FROM pragma_table_info(?)"
+    columns = "SELECT name FROM pragma_table_info(:table)"
 
     def __init__(
         self, file: Path, timeout: float = 30, synchronous: Literal["normal", "full"] = "normal"
@@ -149,8 +149,8 @@ class SqliteDatabase(Database):
         self._lock = Lock()
 
     @override
-    async def execute(self, statement: str, *values: Any) -> list[Row]:
-        return await self._alone.execute(statement, *values)
+    async def execute(self, statement: str, **values: Any) -> list[Row]:
+        return await self._alone.execute(statement, **values)
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """The result of ``work``, on the connection for checkpoints, one after the other."""
@@ -177,7 +177,7 @@ class SqliteDatabase(Database):
             raise StorageError(f"{self.file} is gone")
 
     @override
-    async def lock_migrations(self, transaction: Executor) -> None:
+    async def lock_migrations_in(self, transaction: Executor) -> None:
         """Do nothing: each transaction is the only writer anyway."""
 
     @override

@@ -243,8 +243,10 @@ def find_database(saver: BaseCheckpointSaver[Any]) -> Database | None:
 async def has_checkpoint(saver: BaseCheckpointSaver[Any], thread: str, checkpoint: str) -> bool:
     """Whether it is stored; a checkpointer that is not ours has to read the whole."""
     if (database := find_database(saver)) is not None:
-        select = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_id = ?"
-        return bool(await database.execute(select, thread, checkpoint))
+        select = (
+            "SELECT 1 FROM checkpoints WHERE thread_id = :thread AND checkpoint_id = :checkpoint"
+        )
+        return bool(await database.execute(select, thread=thread, checkpoint=checkpoint))
     here = {"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint}
     return await saver.aget_tuple({"configurable": here}) is not None
 
@@ -260,13 +262,13 @@ async def read_newest(database: Database, thread: str, checkpoint: str = "") -> 
 async def list_questions(database: Database, thread: str | None = None) -> list[str]:
     """The ids of the checkpoints whose question waits for a person, of one thread or of all."""
     writes = "writes" if isinstance(database, SqliteDatabase) else "checkpoint_writes"
-    only, values = ("", ()) if thread is None else ("AND thread_id = ?", (thread,))
+    only = "" if thread is None else "AND thread_id = :thread"
     rows = await database.execute(
         f"SELECT DISTINCT thread_id, checkpoint_id FROM {writes} AS asked "  # noqa: S608  # our name
         "WHERE channel = '__interrupt__' AND checkpoint_ns = '' AND checkpoint_id = "
         "(SELECT max(checkpoint_id) FROM checkpoints "
         f"WHERE thread_id = asked.thread_id AND checkpoint_ns = '') {only}",
-        *values,
+        thread=thread,
     )
     return [id for _, id in rows]
 
@@ -288,7 +290,7 @@ async def drop_tables(database: Database) -> list[str]:
             if (await transaction.execute(_USERS))[0] != (0,):
                 raise StorageError(f"{database.name} is in use; stop the servers and editors first")
             for table in (*DELETED, *_BESIDE):
-                if await transaction.execute(database.columns, table):
+                if await transaction.execute(database.columns, table=table):
                     await transaction.execute(f"DROP TABLE {table}")
                     done.append(f"{database.name}: removed the table {table}")
     finally:

@@ -168,7 +168,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
                 raise
             log.warning("thread %s: cut off, as the server stops; it goes on when told to", thread)
         finally:
-            self.started_calls.journal.let_go(thread)
+            self.started_calls.journal.hold(thread).let_go()
             if not goes_on:
                 await background.end(thread)
 
@@ -215,7 +215,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         if options.get("durability") == "exit":  # what has begun would be in no checkpoint
             options["durability"] = "async"
         here = config.get("configurable", {})
-        hold = await journal.hold(str(here.get("thread_id", "")))
+        hold = await journal.hold(str(here.get("thread_id", ""))).take()
         if journal.id != "database" or find_database(saver) is None:
             return config
         return RunnableConfig(**{**config, "configurable": {**here, HOLD: hold}})

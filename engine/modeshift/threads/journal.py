@@ -8,10 +8,11 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 from uuid import uuid4
 
 from langchain_core.messages import ToolCall, ToolMessage
@@ -24,7 +25,7 @@ from modeshift.messages.repair import DONE, UNKNOWN, build_not_run_result
 from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.modes.facts import Done, end_unseen
 from modeshift.storage.database import Database, Row
-from modeshift.storage.kept_threads import RELIEVED
+from modeshift.storage.kept_threads import JOURNAL_STEPS, JOURNAL_TABLES, RELIEVED
 from modeshift.storage.sqlite import MemoryDatabase
 from modeshift.storage.threads import has_checkpoint
 from modeshift.threads.owners import Owner
@@ -33,34 +34,47 @@ T = TypeVar("T")
 CallState = Literal["started", "done", "failed", "unknown"]
 FileDigests = Mapping[str, str]
 """Of files, by path."""
-TABLES = ("holders", "inputs", "decisions", "effects")
-"""Each has a column ``thread_id``: what is deleted with a thread."""
-STEPS = (
-    "CREATE TABLE holders (thread_id TEXT PRIMARY KEY, owner TEXT NOT NULL)",
-    "CREATE TABLE inputs (thread_id TEXT, run_id TEXT, PRIMARY KEY (thread_id, run_id))",
-    "CREATE TABLE decisions (thread_id TEXT, question TEXT, decisions TEXT NOT NULL, who TEXT, "
-    "decided_at TEXT NOT NULL, PRIMARY KEY (thread_id, question))",
-    "CREATE TABLE effects (key TEXT PRIMARY KEY, thread_id TEXT NOT NULL, tool TEXT NOT NULL, "
-    "owner TEXT NOT NULL, lease DOUBLE PRECISION, state TEXT NOT NULL, result TEXT, "
-    "files_before TEXT NOT NULL, files_after TEXT NOT NULL, done TEXT NOT NULL, "
-    "started_at TEXT NOT NULL)",
-    "CREATE INDEX effects_of_thread ON effects (thread_id)",
-    "ALTER TABLE holders ADD COLUMN hold TEXT NOT NULL DEFAULT ''",
-)
 UNREADABLE = "unreadable"
 """In the place of a digest: nobody can say what the file holds."""
 LEASE = 30.0
 """Seconds, where several machines use the database."""
 _SECONDS_BETWEEN = 0.2
 _SECONDS_TO_STORE = 60
-_FINISH = (
-    "UPDATE effects SET state = ?, result = ?, files_after = ?, done = ? "
-    "WHERE key = ? AND owner = ?"
-)
-_SETTLE = (
-    "UPDATE effects SET state = ? WHERE key = ? AND owner = ? AND state = 'started' RETURNING key"
-)
-_FORGET = "DELETE FROM effects WHERE key = ? AND owner = ? AND state = 'started' RETURNING key"
+_FIND_HOLD = "SELECT hold FROM holders WHERE thread_id = :thread AND owner = :owner"
+_TAKE_HOLD = """
+    INSERT INTO holders (thread_id, owner, hold) VALUES (:thread, :owner, :hold)
+    ON CONFLICT (thread_id) DO UPDATE SET owner = excluded.owner, hold = excluded.hold
+    WHERE holders.owner <> excluded.owner RETURNING hold
+"""
+_FIND_OTHER = "SELECT owner FROM holders WHERE thread_id = :thread AND owner <> :owner"
+_DECIDE = """
+    INSERT INTO decisions VALUES (:thread, :question, :decisions, :who, :now)
+    ON CONFLICT DO NOTHING RETURNING who
+"""
+_BEGIN = f"""
+    INSERT INTO effects SELECT :key, :thread, :tool, :owner, {{clock}} + :lease, 'started', NULL,
+        :before, :after, :done, :now
+    WHERE NOT EXISTS ({_FIND_OTHER}) ON CONFLICT DO NOTHING RETURNING key
+"""
+_READ = """
+    SELECT owner, state, lease < {clock}, files_before, files_after, done, result
+    FROM effects WHERE key = :key
+"""
+_LIST_GOING = """
+    SELECT key, owner, tool FROM effects WHERE thread_id = :thread AND state = 'started'
+    AND NOT coalesce(lease < {clock}, FALSE) ORDER BY started_at
+"""
+_RENEW = """
+    UPDATE effects SET lease = {clock} + :lease WHERE key = :key AND state = 'started'
+    RETURNING key
+"""
+_FINISH = """
+    UPDATE effects SET state = :state, result = :result, files_after = :after, done = :done
+    WHERE key = :key AND owner = :owner
+"""
+_IS_STARTED = "WHERE key = :key AND owner = :owner AND state = 'started' RETURNING key"
+_SETTLE = f"UPDATE effects SET state = :state {_IS_STARTED}"  # noqa: S608  # ours
+_FORGET = f"DELETE FROM effects {_IS_STARTED}"  # noqa: S608  # ours
 _done = TypeAdapter(Done)
 _serializer = JsonPlusSerializer()
 
@@ -78,7 +92,12 @@ class BegunCall:
     """Of the files that it edits: as it is to leave them, or has left them."""
     done: Done
     """What facts follow from."""
-    result: ToolMessage | None
+    result: ToolMessage | None = None
+
+    @classmethod
+    def unseen(cls, mode: str) -> Self:
+        """A call of which nobody knows whether it began, in this mode."""
+        return cls("", "unknown", is_late=True, before={}, after={}, done=end_unseen(mode))
 
     def compare(self, now: FileDigests, *, has_ended: bool) -> CallState | None:
         """What has come of it, by the files as they are; None if it has certainly not run.
@@ -109,82 +128,52 @@ class Journal:
         """Without a database in memory. ``beside`` is the file by which the locks of owners are."""
         self.id = uuid4().hex[:16] if database is None else "database"
         """See ``mark``."""
-        self._database = database or MemoryDatabase()
+        self.database = database or MemoryDatabase()
+        self.lease = lease
+        self.holds = dict[str, Hold]()
+        """By thread that a run of this process goes on with."""
+        self.running = set["RunningCall"]()
+        """The calls that this process has begun and that may still do something."""
         self._owner = Owner(beside)
-        self._lease = lease
-        self._running = dict[str, float]()
-        """By key, until when each may go on."""
-        self._held = dict[str, float]()
-        """By thread that a run of this process goes on with, when that was last looked up."""
         self._is_ready = False
 
-    # Runs, inputs and decisions
+    def mark(self, thread: str) -> str:
+        """Stored in each plan: elsewhere, in a copy of the thread say, nobody knows what began."""
+        return f"{self.id} {thread}"
 
-    async def hold(self, thread: str) -> str:
-        """From now on this process goes on with the thread, and no other one begins a call of it.
-
-        It must be read after this: then what another one has begun is in its plan. Gives the
-        hold, which is another one after each takeover.
-        """
-        select = "SELECT hold FROM holders WHERE thread_id = ? AND owner = ?"
-        upsert = (
-            "INSERT INTO holders (thread_id, owner, hold) VALUES (?, ?, ?) "
-            "ON CONFLICT (thread_id) DO UPDATE SET owner = excluded.owner, hold = excluded.hold "
-            "WHERE holders.owner <> excluded.owner RETURNING hold"
-        )
-        owner = await self._prepare()
-        while not (rows := await self._execute(select, thread, owner)):
-            if rows := await self._execute(upsert, thread, owner, uuid4().hex):
-                break
-        self._held[thread] = _read_clock()
-        return str(rows[0][0])
-
-    async def keep_hold(self, thread: str) -> None:
-        """As ``check_holder``, if a second has passed: this process may have been stopped."""
-        if thread in self._held and _read_clock() - self._held[thread] > 1:
-            await self.check_holder(thread)
-            self._held[thread] = _read_clock()
-
-    def let_go(self, thread: str) -> None:
-        """The run has ended."""
-        self._held.pop(thread, None)
-
-    async def check_holder(self, thread: str) -> None:
-        """Raises ``InvalidInputError`` if another process goes on with the thread."""
-        select = "SELECT owner FROM holders WHERE thread_id = ? AND owner <> ?"
-        if await self._execute(select, thread, await self._prepare()):
-            raise InvalidInputError(RELIEVED)
+    def hold(self, thread: str) -> "Hold":
+        """This process's hold on the thread, which it may have yet to take."""
+        return self.holds.get(thread) or Hold(self, thread)
 
     async def take_input(self, thread: str, run: str) -> bool:
         """Record that a run brings its input; False if that was recorded before."""
-        insert = "INSERT INTO inputs VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING run_id"
-        return bool(await self._execute(insert, thread, run))
+        insert = "INSERT INTO inputs VALUES (:thread, :run) ON CONFLICT DO NOTHING RETURNING run_id"
+        return bool(await self.execute(insert, thread=thread, run=run))
 
     async def decide(self, thread: str, question: str, decisions: object, who: str) -> None:
         """Commit a person's answer; raises ``InvalidInputError`` if there is another one."""
-        given, now = json.dumps(decisions, sort_keys=True), datetime.now(UTC).isoformat()
-        insert = "INSERT INTO decisions VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING who"
-        if not await self._execute(insert, thread, question, given, who, now):
+        answer = json.dumps(decisions, sort_keys=True)
+        named = {"thread": thread, "question": question, "decisions": answer, "who": who}
+        if not await self.execute(_DECIDE, **named):
             decided = await self.find_decisions(thread, question)
-            if decided != json.loads(given):
+            if decided != json.loads(answer):
                 kinds = ", ".join(each["type"] for each in decided or ()) or "nothing"
                 raise InvalidInputError(
                     f"this question was answered before, with {kinds}, and that answer counts; "
                     "send a message to go on from it"
                 )
 
-    async def count_effects(self) -> dict[str, int]:
-        """By state, the calls that changed something, of all threads that there are."""
-        await self._prepare()
-        return dict(await self._execute("SELECT state, count(*) FROM effects GROUP BY state"))
-
     async def find_decisions(self, thread: str, question: str) -> Any:
         """The answer to a question; None if nobody has given one."""
-        select = "SELECT decisions FROM decisions WHERE thread_id = ? AND question = ?"
-        rows = await self._execute(select, thread, question)
+        select = (
+            "SELECT decisions FROM decisions WHERE thread_id = :thread AND question = :question"
+        )
+        rows = await self.execute(select, thread=thread, question=question)
         return json.loads(rows[0][0]) if rows else None
 
-    # Effects
+    async def count_effects(self) -> dict[str, int]:
+        """By state, the calls that changed something, of all threads that there are."""
+        return dict(await self.execute("SELECT state, count(*) FROM effects GROUP BY state"))
 
     async def find(
         self, key: str, digest: Callable[[FileDigests], Awaitable[FileDigests]]
@@ -195,23 +184,19 @@ class Journal:
         digests ``digest`` gives.
         """
         while (effect := await self._read(key)) is not None and effect.state == "started":
-            has_ended = key not in self._running
-            if effect.owner != await self._prepare():
+            has_ended = not self._is_running(key)
+            if effect.owner != self._owner.id:
                 is_dead = await asyncio.to_thread(self._owner.sees_dead, effect.owner)
-                has_ended = bool(is_dead or (is_dead is None and self._database.clock == "NULL"))
+                has_ended = bool(is_dead or (is_dead is None and self.database.clock == "NULL"))
             if not has_ended and not effect.is_late:
                 await asyncio.sleep(_SECONDS_BETWEEN)
                 continue
             state = effect.compare(await digest(effect.before), has_ended=has_ended)
             if state is not None:
-                await self._execute(_SETTLE, state, key, effect.owner)
-            elif await self._execute(_FORGET, key, effect.owner):
+                await self.execute(_SETTLE, state=state, key=key, owner=effect.owner)
+            elif await self.execute(_FORGET, key=key, owner=effect.owner):
                 return None
         return effect
-
-    def mark(self, thread: str) -> str:
-        """Stored in each plan: elsewhere, in a copy of the thread say, nobody knows what began."""
-        return f"{self.id} {thread}"
 
     async def has_begun(self, key: str) -> bool:
         """Whether there is such a call, however it ended."""
@@ -219,127 +204,24 @@ class Journal:
 
     async def list_going(self, thread: str) -> list[str]:
         """The tools of its calls that go on and may change something, in whichever process."""
-        rows = await self._execute(
-            "SELECT key, owner, tool FROM effects WHERE thread_id = ? AND state = 'started' "  # noqa: S608  # ours
-            f"AND NOT coalesce(lease < {self._database.clock}, FALSE) ORDER BY started_at",
-            thread,
-        )
+        rows = await self.execute(_LIST_GOING, thread=thread)
         return [tool for key, owner, tool in rows if await self._goes_on(key, owner)]
 
     async def _goes_on(self, key: str, owner: str) -> bool:
-        if owner == await self._prepare():
-            return key in self._running
+        if owner == self._owner.id:
+            return self._is_running(key)
         return not await asyncio.to_thread(self._owner.sees_dead, owner)
 
-    async def wait_for(self, saver: BaseCheckpointSaver[Any], thread: str, checkpoint: str) -> None:
-        """Wait until it is stored: a run that is cut off goes on from it, and finds its calls.
-
-        LangGraph stores it while the next node runs already. ``saver`` may be a platform's own.
-        """
-        if self.id != "database":
-            return
-        until = _read_clock() + _SECONDS_TO_STORE
-        while not await has_checkpoint(saver, thread, checkpoint):
-            await self.keep_hold(thread)
-            if _read_clock() > until:
-                raise StorageError(f"checkpoint {checkpoint} was not stored; try again")
-            await asyncio.sleep(0.002)
-
-    async def start(
-        self, key: str, thread: str, tool: str, before: FileDigests, after: FileDigests, done: Done
-    ) -> bool:
-        """Commit that the call starts now; False, and nothing is changed, if it has before.
-
-        Or if another process goes on with the thread. ``after`` and ``done`` are foreseen.
-        """
-        owner, now = await self._prepare(), datetime.now(UTC).isoformat()
-        insert = (
-            f"INSERT INTO effects SELECT ?, ?, ?, ?, {self._database.clock} + ?, 'started', NULL, "  # noqa: S608  # ours
-            "?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM holders WHERE thread_id = ? AND owner <> ?)"
-            " ON CONFLICT DO NOTHING RETURNING key"
-        )
-        given = (key, thread, tool, owner, self._lease)
-        foreseen = json.dumps(before), json.dumps(after), json.dumps(asdict(done))
-        self._running[key] = _read_clock() + self._lease * 2 / 3
-        try:
-            rows = await self._execute(insert, *given, *foreseen, now, thread, owner)
-        except BaseException:
-            self._running.pop(key, None)
-            raise
-        if not rows:
-            self._running.pop(key, None)
-        return bool(rows)
-
-    async def keep(self, key: str, run: Coroutine[Any, Any, T]) -> T:
-        """The result of ``run``, which is cancelled before a lease ends that cannot be renewed."""
-        if self._database.clock == "NULL":
-            return await run
-        task: asyncio.Task[T] | None = None
-        try:
-            self._check_lease(key)
-            task = asyncio.create_task(run)
-            while not (await asyncio.wait({task}, timeout=self._lease / 6))[0]:
-                if until := await self._renew(key):
-                    self._running[key] = until
-                self._check_lease(key)
-            return task.result()
-        finally:
-            if task is None:
-                run.close()
-            elif not task.done():
-                task.cancel()
-                await asyncio.wait({task})
-
-    def _check_lease(self, key: str) -> None:
-        if _read_clock() > self._running[key]:
-            raise StorageError(
-                f"{self._database.name} was not heard of for {self._lease * 2 / 3:g} s, so the "
-                "call was stopped; it may have taken effect"
-            )
-
-    async def _renew(self, key: str) -> float | None:
-        """Until when the call may go on now; None where the lease could not be renewed."""
-        began, until = _read_clock(), self._running[key]
-        update = (
-            f"UPDATE effects SET lease = {self._database.clock} + ? "  # noqa: S608  # ours
-            "WHERE key = ? AND state = 'started' RETURNING key"
-        )
-        try:
-            async with asyncio.timeout(max(until - began, 0)):
-                rows = await self._execute(update, self._lease, key)
-        except (StorageError, TimeoutError):
-            return None
-        return began + self._lease * 2 / 3 if rows else None
-
-    async def finish(self, key: str, result: ToolMessage, after: FileDigests, done: Done) -> None:
-        """Commit the result; a row that is gone was deleted with its thread."""
-        kind, data = _serializer.dumps_typed(result)
-        state: CallState = "done" if result.status == "success" else "failed"
-        stored = f"{kind}:{data.hex()}"
-        owner = await self._prepare()
-        now = json.dumps(after), json.dumps(asdict(done))
-        await self._execute(_FINISH, state, stored, *now, key, owner)
-
-    async def take_back(self, key: str) -> None:
-        """Forget its start: nothing followed."""
-        await self._execute(_FORGET, key, await self._prepare())
-
-    def leave(self, key: str) -> None:
-        """The call has ended, or was cancelled: this process does no more of it."""
-        self._running.pop(key, None)
+    def _is_running(self, key: str) -> bool:
+        return any(call.key == key for call in self.running)
 
     async def delete_thread(self, thread: str) -> None:
         """Forget all of a thread."""
-        for table in TABLES:
-            await self._execute(f"DELETE FROM {table} WHERE thread_id = ?", thread)  # noqa: S608  # ours
+        for table in JOURNAL_TABLES:
+            await self.execute(f"DELETE FROM {table} WHERE thread_id = :thread", thread=thread)  # noqa: S608  # ours
 
     async def _read(self, key: str) -> BegunCall | None:
-        clock = self._database.clock
-        rows = await self._execute(
-            f"SELECT owner, state, lease < {clock}, files_before, files_after, done, result "  # noqa: S608  # ours
-            "FROM effects WHERE key = ?",
-            key,
-        )
+        rows = await self.execute(_READ, key=key)
         if not rows:
             return None
         owner, state, is_late, before, after, told, stored = rows[0]
@@ -351,19 +233,158 @@ class Journal:
             done = end_unseen(done.mode)
         return BegunCall(owner, state, bool(is_late), *files, done, result)
 
-    async def _prepare(self) -> str:
-        if not self._owner.id:
-            try:
-                await asyncio.to_thread(self._owner.prepare)
-            except OSError as error:
-                raise StorageError(f"no lock can be made beside the database: {error}") from error
-        return self._owner.id
-
-    async def _execute(self, statement: str, *values: Any) -> list[Row]:
+    async def execute(self, statement: str, **values: Any) -> list[Row]:
+        """As the database does; ``:owner``, ``:lease`` and ``:now`` are given, and ``{clock}``."""
         if not self._is_ready:
-            await self._database.migrate("journal", STEPS)
-            self._is_ready = True
-        return await self._database.execute(statement, *values)
+            await self._prepare()
+        now = datetime.now(UTC).isoformat()
+        known = {"owner": self._owner.id, "lease": self.lease, "now": now, **values}
+        return await self.database.execute(statement.format(clock=self.database.clock), **known)
+
+    async def _prepare(self) -> None:
+        try:
+            await asyncio.to_thread(self._owner.prepare)
+        except OSError as error:
+            raise StorageError(f"no lock can be made beside the database: {error}") from error
+        await self.database.migrate("journal", JOURNAL_STEPS)
+        self._is_ready = True
+
+
+class Hold:
+    """A thread with which this process goes on: no other one begins a call of it meanwhile."""
+
+    def __init__(self, journal: Journal, thread: str) -> None:
+        self._journal = journal
+        self._thread = thread
+        self._checked: float | None = None
+        """When it was last looked up; None before it is taken."""
+
+    async def take(self) -> str:
+        """Take it from whoever has it; gives its name, which is another after each takeover.
+
+        The thread must be read after this: then what another process has begun is in its plan.
+        """
+        thread, hold = self._thread, uuid4().hex
+        while not (rows := await self._journal.execute(_FIND_HOLD, thread=thread)):
+            if rows := await self._journal.execute(_TAKE_HOLD, thread=thread, hold=hold):
+                break
+        self._checked = _read_clock()
+        self._journal.holds[self._thread] = self
+        return str(rows[0][0])
+
+    async def keep(self) -> None:
+        """As ``check``, if a second has passed: this process may have been stopped."""
+        if self._checked is not None and _read_clock() - self._checked > 1:
+            await self.check()
+            self._checked = _read_clock()
+
+    def let_go(self) -> None:
+        """The run has ended."""
+        self._journal.holds.pop(self._thread, None)
+
+    async def check(self) -> None:
+        """Raises ``InvalidInputError`` if another process goes on with the thread."""
+        if await self._journal.execute(_FIND_OTHER, thread=self._thread):
+            raise InvalidInputError(RELIEVED)
+
+    async def wait_for(self, saver: BaseCheckpointSaver[Any], checkpoint: str) -> None:
+        """Wait until it is stored: a run that is cut off goes on from it, and finds its calls.
+
+        LangGraph stores it while the next node runs already. ``saver`` may be a platform's own.
+        """
+        if self._journal.id != "database":
+            return
+        until = _read_clock() + _SECONDS_TO_STORE
+        while not await has_checkpoint(saver, self._thread, checkpoint):
+            await self.keep()
+            if _read_clock() > until:
+                raise StorageError(f"checkpoint {checkpoint} was not stored; try again")
+            await asyncio.sleep(0.002)
+
+    async def begin(
+        self, key: str, tool: str, before: FileDigests, after: FileDigests, done: Done
+    ) -> "RunningCall | None":
+        """Commit that a call starts now; None, and nothing is changed, if it has before.
+
+        Or if another process goes on with the thread. ``after`` and ``done`` are foreseen.
+        """
+        call, rows = RunningCall(self._journal, key), list[Row]()
+        self._journal.running.add(call)  # first: whoever finds the row must see that it goes on
+        try:
+            rows = await self._journal.execute(
+                _BEGIN,
+                key=key,
+                thread=self._thread,
+                tool=tool,
+                before=json.dumps(before),
+                after=json.dumps(after),
+                done=json.dumps(asdict(done)),
+            )
+        finally:
+            if not rows:
+                call.leave()
+        return call if rows else None
+
+
+class RunningCall:
+    """A call that has begun in this process, until it is left."""
+
+    def __init__(self, journal: Journal, key: str) -> None:
+        self.key = key
+        self._journal = journal
+        self._seconds = journal.lease * 2 / 3
+        """How long it may go on by a lease, which ends later for all others."""
+        self._until = _read_clock() + self._seconds
+
+    async def keep(self, run: Coroutine[Any, Any, T]) -> T:
+        """The result of ``run``, which is cancelled before a lease ends that cannot be renewed."""
+        if self._journal.database.clock == "NULL":
+            return await run
+        task: asyncio.Task[T] | None = None
+        try:
+            self._check_lease()
+            task = asyncio.create_task(run)
+            while not (await asyncio.wait({task}, timeout=self._journal.lease / 6))[0]:
+                await self._renew()
+                self._check_lease()
+            return task.result()
+        finally:
+            if task is None:
+                run.close()
+            elif not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+
+    def _check_lease(self) -> None:
+        if _read_clock() > self._until:
+            raise StorageError(
+                f"{self._journal.database.name} was not heard of for {self._seconds:g} s, so the "
+                "call was stopped; it may have taken effect"
+            )
+
+    async def _renew(self) -> None:
+        """Go on for longer, unless the lease cannot be renewed."""
+        began = _read_clock()
+        with suppress(StorageError, TimeoutError):
+            async with asyncio.timeout(max(self._until - began, 0)):
+                if await self._journal.execute(_RENEW, key=self.key):
+                    self._until = began + self._seconds
+
+    async def finish(self, result: ToolMessage, after: FileDigests, done: Done) -> None:
+        """Commit the result; a row that is gone was deleted with its thread."""
+        kind, data = _serializer.dumps_typed(result)
+        state: CallState = "done" if result.status == "success" else "failed"
+        values = {"state": state, "result": f"{kind}:{data.hex()}", "key": self.key}
+        values |= {"after": json.dumps(after), "done": json.dumps(asdict(done))}
+        await self._journal.execute(_FINISH, **values)
+
+    async def take_back(self) -> None:
+        """Forget its start: nothing followed."""
+        await self._journal.execute(_FORGET, key=self.key)
+
+    def leave(self) -> None:
+        """It has ended, or was cancelled: this process does no more of it."""
+        self._journal.running.discard(self)
 
 
 def _read_clock() -> float:

@@ -93,7 +93,7 @@ def get_idempotency_key() -> str | None:
 
 
 @contextmanager
-def using_key(key: str) -> Iterator[None]:
+def using_key(key: str | None) -> Iterator[None]:
     """Have tools send this key with their requests in the block."""
     before = idempotency_key.set(key)
     try:

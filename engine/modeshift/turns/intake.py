@@ -1,25 +1,21 @@
 """``Opening``: how a turn begins, or goes on."""
 
-from functools import partial
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.types import Overwrite
 
-from modeshift.calls.contents import digest_contents, forget
-from modeshift.calls.judging import get_key
+from modeshift.calls.contents import find_begun, forget
 from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import (
     CHANGED,
     NOT_RUN,
-    UNKNOWN,
-    build_not_run_result,
     find_open_calls,
     repair,
 )
 from modeshift.models.usage import NEW_TURN, Usage
 from modeshift.modes.choice import Seen, choose
-from modeshift.modes.facts import Done, end_unseen
+from modeshift.modes.facts import Done
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Phase
 from modeshift.threads.checks import drop_invalid, overwrite_dropped
@@ -55,15 +51,11 @@ class Opening:
     async def look_up(self, thread: str) -> None:
         """See what the calls have done that were under way."""
         plan = self.state.get("plan", []) if self.now.phase == Phase.ACTING else []
-        journal, digest = self._deps.started_calls.journal, partial(digest_contents, self._deps)
         for planned in plan[0] if plan else []:
-            call, key, effect = planned["call"], get_key(planned, thread), None
-            if planned.get("journal") != journal.mark(thread):
-                self._begun[get_call_id(call)] = build_not_run_result(call, UNKNOWN)
-                self._done.append(end_unseen(self.now.mode))
-            elif key is not None and (effect := await journal.find(key, digest)) is not None:
-                self._begun[get_call_id(call)] = effect.build_result(call)
-                self._done.append(effect.done)
+            if begun := await find_begun(self._deps, planned, thread, self.now.mode):
+                call = planned["call"]
+                self._begun[get_call_id(call)] = begun.build_result(call)
+                self._done.append(begun.done)
 
     @property
     def is_unchanged(self) -> bool:

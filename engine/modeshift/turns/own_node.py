@@ -8,9 +8,9 @@ from typing import Any
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 
-from modeshift.calls.act import is_test_run
 from modeshift.calls.decisions import ask_yes_or_no
 from modeshift.calls.requests import build_own_request
+from modeshift.calls.running import is_test_run
 from modeshift.messages.instructions import Instruction
 from modeshift.messages.repair import mark_as_data
 from modeshift.modes.errors import ModelError, NodeError, ToolFailedError

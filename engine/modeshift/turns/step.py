@@ -14,11 +14,11 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from modeshift.calls.act import DueCall, judge_due_call, move_on
+from modeshift.calls.act import DueCall, judge_due_call
 from modeshift.calls.edits import deny_failing_edits
 from modeshift.calls.judging import CallContext, judge_all
 from modeshift.calls.question import Calls, OpenQuestion, open_question, withdraw_question
-from modeshift.calls.turn_end import end_turn
+from modeshift.calls.turn_end import end_turn, move_on
 from modeshift.calls.ways import choose_way, find_switch_problem, read_switch_facts
 from modeshift.messages.instructions import Instruction
 from modeshift.messages.repair import VOID, find_open_calls
@@ -84,7 +84,8 @@ class Step(OwnNode):
         """What the node returns, if it is what its move returned; for the engine alone."""
         await self._prepare()
         result = self._check(await node(self, *mode))
-        await self._deps.started_calls.journal.keep_hold(self.thread)
+        if hold := self._deps.started_calls.journal.holds.get(self.thread):
+            await hold.keep()
         return result
 
     async def _prepare(self) -> None:
@@ -302,7 +303,9 @@ class Step(OwnNode):
         if self._node != "act":
             raise self._refuse("has no call that is due; act has")
         task = cast("ActTask", self._given)
-        self._call = await judge_due_call(self._deps, task, self._config, self._runtime)
+        self._call = await judge_due_call(
+            self._deps, task, self._config, self._runtime, self.thread
+        )
         return self._call
 
     def start_again(self) -> Command[Any]:

@@ -15,7 +15,7 @@ from graph.agent import build
 from modeshift import Agent, AgentDeps, Step, Update
 from modeshift.modes.policy import Approvals
 from modeshift.testing import check_agent
-from modeshift.threads.journal import Journal
+from modeshift.threads.journal import Hold, Journal
 from modeshift.threads.started_calls import StartedCalls
 from tests.harness.own_graph import Build, build_with
 
@@ -58,9 +58,14 @@ class Forgetful(Journal):
     async def find(self, *given: Any) -> None:
         return None
 
-    async def start(self, key: str, *given: Any) -> bool:
-        await self.delete_thread(given[0])
-        return await super().start(key, *given)
+    def hold(self, thread: str) -> Hold:
+        return ForgetfulHold(self, thread)
+
+
+class ForgetfulHold(Hold):
+    async def begin(self, *call: Any) -> Any:
+        await self._journal.delete_thread(self._thread)
+        return await super().begin(*call)
 
 
 def forgets_what_has_begun(deps: AgentDeps, saver: Saver = None) -> Agent:

@@ -13,14 +13,14 @@ STEPS = [
     "CREATE TABLE notes (id TEXT PRIMARY KEY, text TEXT)",
     "CREATE INDEX texts ON notes (text)",
 ]
-INSERT = "INSERT INTO notes (id, text) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING id"
+INSERT = "INSERT INTO notes (id, text) VALUES (:id, :text) ON CONFLICT DO NOTHING RETURNING id"
 SELECT = "SELECT id, text FROM notes ORDER BY id"
 
 
 async def test_values_rows_and_what_returns(database: Database) -> None:
     await database.migrate("notes", STEPS)
-    assert await database.execute(INSERT, "a", "100% of it?") == [("a",)]
-    assert await database.execute(INSERT, "a", "again") == []
+    assert await database.execute(INSERT, id="a", text="100% of it?") == [("a",)]
+    assert await database.execute(INSERT, id="a", text="again") == []
     assert await database.execute(SELECT) == [("a", "100% of it?")]
     assert await database.execute("DELETE FROM notes WHERE text LIKE '100%'") == []
     assert await database.execute(SELECT) == []
@@ -30,13 +30,13 @@ async def test_a_transaction_is_whole_or_nothing(database: Database) -> None:
     await database.migrate("notes", STEPS)
     with pytest.raises(ZeroDivisionError):
         async with database.transaction() as transaction:
-            await transaction.execute(INSERT, "a", "x")
+            await transaction.execute(INSERT, id="a", text="x")
             assert await transaction.execute(SELECT) == [("a", "x")]
             assert await database.execute(SELECT) == []
             raise ZeroDivisionError
     with pytest.raises(StorageError):
         async with database.transaction() as transaction:
-            await transaction.execute(INSERT, "b", "x")
+            await transaction.execute(INSERT, id="b", text="x")
             await transaction.execute("INSERT INTO nowhere VALUES (1)")
     assert await database.execute(SELECT) == []
 
@@ -47,7 +47,7 @@ async def test_a_cancelled_transaction_leaves_nothing_open(database: Database) -
 
     async def hang() -> None:
         async with database.transaction() as transaction:
-            await transaction.execute(INSERT, "a", "x")
+            await transaction.execute(INSERT, id="a", text="x")
             has_begun.set()
             await asyncio.Event().wait()
 
@@ -56,12 +56,12 @@ async def test_a_cancelled_transaction_leaves_nothing_open(database: Database) -
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await database.execute(INSERT, "a", "y") == [("a",)]
+    assert await database.execute(INSERT, id="a", text="y") == [("a",)]
 
 
 async def test_a_step_is_executed_once_whoever_comes(database: Database) -> None:
     await asyncio.gather(*(database.migrate("notes", STEPS[:1]) for _ in range(5)))
-    await database.execute(INSERT, "a", "x")
+    await database.execute(INSERT, id="a", text="x")
     await asyncio.gather(*(database.migrate("notes", STEPS) for _ in range(5)))
     assert await database.execute(SELECT) == [("a", "x")]
     with pytest.raises(StorageError, match=r"written by a newer modeshift \(notes: 2, here 1\)"):
@@ -87,7 +87,7 @@ def test_another_event_loop_uses_it_too(url: str, tmp_path: Path) -> None:
 
     async def use() -> None:
         await database.migrate("notes", STEPS)
-        await database.execute(INSERT, "a", "x")
+        await database.execute(INSERT, id="a", text="x")
         await database.close()
 
     asyncio.run(use())

@@ -14,7 +14,7 @@ from modeshift.modes.errors import StorageError
 from modeshift.storage.opening import open_database
 from modeshift.storage.sqlite import SqliteDatabase
 from modeshift.storage.threads import open_saver, prepare_tables
-from modeshift.threads.journal import Journal
+from modeshift.threads.journal import Journal, RunningCall
 from modeshift.threads.started_calls import StartedCalls
 from tests.harness.conversation import APPROVE, Conversation, make_agent
 from tests.harness.postgres import Postgres
@@ -141,23 +141,22 @@ async def test_a_postgres_that_cannot_be_written_runs_nothing(
 async def test_a_result_that_cannot_be_stored_is_unknown(
     thread: Thread, workspace: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    talk, journal = thread.talk, thread.talk.agent.started_calls.journal
+    talk, keep = thread.talk, RunningCall.keep
     await talk.say("run echo one >> log", mode="code")
-    keep = journal.keep
 
-    async def keep_and_break(key: str, run: Any) -> Any:
-        result = await keep(key, run)
+    async def keep_and_break(call: RunningCall, run: Any) -> Any:
+        result = await keep(call, run)
         await thread.break_it(what)
         return result
 
-    monkeypatch.setattr(journal, "keep", keep_and_break)
+    monkeypatch.setattr(RunningCall, "keep", keep_and_break)
     if what == "a full disk":
-        finish = journal.finish
+        finish = RunningCall.finish
 
-        async def finish_large(key: str, result: ToolMessage, *given: Any) -> None:
-            await finish(key, ToolMessage("x" * 100_000, tool_call_id=result.tool_call_id), *given)
+        async def finish_large(call: RunningCall, result: ToolMessage, *given: Any) -> None:
+            await finish(call, ToolMessage("x" * 100_000, tool_call_id=result.tool_call_id), *given)
 
-        monkeypatch.setattr(journal, "finish", finish_large)
+        monkeypatch.setattr(RunningCall, "finish", finish_large)
     with pytest.raises(StorageError, match=SAYS[what]):
         await talk.decide(APPROVE)
     await thread.mend(what)

@@ -19,7 +19,7 @@ from modeshift.storage.kept_threads import HOLD
 from modeshift.storage.opening import open_database
 from modeshift.storage.threads import open_saver, prepare_tables
 from modeshift.threads import journal as journal_module
-from modeshift.threads.journal import Journal
+from modeshift.threads.journal import Hold, Journal
 from modeshift.threads.started_calls import StartedCalls
 from tests.harness.conversation import SECONDS, Conversation, make_agent
 from tests.harness.postgres import Postgres
@@ -72,10 +72,10 @@ async def test_a_hold_that_was_taken_over_stores_nothing(
     processes: tuple[Process, Process],
 ) -> None:
     first, second = processes
-    old = await first.journal.hold("thread")
-    assert await first.journal.hold("thread") == old
+    old = await first.journal.hold("thread").take()
+    assert await first.journal.hold("thread").take() == old
     await first.store(old)
-    taken = await second.journal.hold("thread")
+    taken = await second.journal.hold("thread").take()
     stored = await first.count()
     with pytest.raises(InvalidInputError, match="another process goes on"):
         await first.store(old)
@@ -85,7 +85,7 @@ async def test_a_hold_that_was_taken_over_stores_nothing(
         await first.saver.aput_writes(config, [("messages", "hi")], "task")
     assert await first.count() == stored
     await second.store(taken)
-    again = await first.journal.hold("thread")
+    again = await first.journal.hold("thread").take()
     for hold in (old, taken):
         with pytest.raises(InvalidInputError, match="another process goes on"):
             await first.store(hold)
@@ -97,12 +97,12 @@ async def test_a_takeover_waits_for_what_is_being_stored_and_not_for_ever(
     processes: tuple[Process, Process],
 ) -> None:
     first, second = processes
-    hold = await first.journal.hold("thread")
-    select = "SELECT 1 FROM holders WHERE hold = ? FOR SHARE"
+    hold = await first.journal.hold("thread").take()
+    select = "SELECT 1 FROM holders WHERE hold = :hold FOR SHARE"
     with pytest.raises(StorageError, match="idle-in-transaction"):
         async with first.database.transaction() as transaction:
-            assert await transaction.execute(select, hold)
-            takeover = asyncio.create_task(second.journal.hold("thread"))
+            assert await transaction.execute(select, hold=hold)
+            takeover = asyncio.create_task(second.journal.hold("thread").take())
             assert not (await asyncio.wait({takeover}, timeout=0.5))[0]
             async with asyncio.timeout(SECONDS):  # the process is stopped here
                 assert await takeover != hold
@@ -113,13 +113,13 @@ async def test_a_run_whose_thread_was_taken_over_ends_and_stores_nothing(
     processes: tuple[Process, Process], workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = processes
-    monkeypatch.setattr(Journal, "keep_hold", lambda *_: asyncio.sleep(0))  # it saw nothing yet
+    monkeypatch.setattr(Hold, "keep", lambda *_: asyncio.sleep(0))  # it saw nothing yet
     stored: list[Any] = []
 
     async def take_over(*_: object, **unless: object) -> None:
         if stored or not unless:  # the model is asked next
             return
-        await second.journal.hold(talk.config["configurable"]["thread_id"])
+        await second.journal.hold(talk.config["configurable"]["thread_id"]).take()
         stored.append(await second.count())
 
     started = StartedCalls(journal=first.journal)
@@ -136,9 +136,10 @@ async def test_a_processs_clock_that_jumps_changes_no_lease(
     processes: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch, jump: int
 ) -> None:
     first, second = (process.journal for process in processes)
-    first._lease = 3
+    first.lease = 3
     before = {"f": "0"}  # unchanged, and yet nobody can tell that nothing was done
-    assert await first.start("key", "thread", "edit_file", before, {"f": "1"}, DONE)
+    call = await first.hold("thread").begin("key", "edit_file", before, {"f": "1"}, DONE)
+    assert call is not None
     wall = time.time
 
     class Jumped(journal_module.datetime):  # type: ignore[misc, name-defined]
@@ -149,7 +150,7 @@ async def test_a_processs_clock_that_jumps_changes_no_lease(
     monkeypatch.setattr(time, "time", lambda: wall() + jump)
     monkeypatch.setattr(journal_module, "datetime", Jumped)
     has_ended = asyncio.Event()
-    kept = asyncio.create_task(first.keep("key", has_ended.wait()))
+    kept = asyncio.create_task(call.keep(has_ended.wait()))
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(4):  # it is renewed, and seen to live
             await second.find("key", lambda _: asyncio.sleep(0, before))
@@ -168,14 +169,15 @@ async def test_when_the_databases_clock_jumps_nothing_is_begun_twice(
 ) -> None:
     first, second = (process.journal for process in processes)
     before, after = {"f": "0"}, {"f": "1"}
-    assert await first.start("key", "thread", "edit_file", before, after, DONE)
-    clock = f"({second._database.clock} + {jump})"
-    second._database.clock = clock
+    call = await first.hold("thread").begin("key", "edit_file", before, after, DONE)
+    assert call is not None
+    clock = f"({second.database.clock} + {jump})"
+    second.database.clock = clock
     finding = asyncio.create_task(second.find("key", lambda _: asyncio.sleep(0, before)))
     await asyncio.wait({finding}, timeout=0.5)
-    assert not await second.start("key", "thread", "edit_file", before, after, DONE)
+    assert not await second.hold("thread").begin("key", "edit_file", before, after, DONE)
     result = ToolMessage("edited", tool_call_id="a")
-    await first.finish("key", result, after, DONE)
+    await call.finish(result, after, DONE)
     async with asyncio.timeout(SECONDS):
         effect = await finding
     assert effect is not None

@@ -18,9 +18,10 @@ from modeshift.messages.repair import DONE, UNKNOWN
 from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.modes.facts import Done, end_unseen
 from modeshift.storage.database import Database
+from modeshift.storage.kept_threads import JOURNAL_TABLES
 from modeshift.storage.opening import open_database
 from modeshift.storage.threads import open_saver, prepare_tables
-from modeshift.threads.journal import TABLES, UNREADABLE, FileDigests, Journal
+from modeshift.threads.journal import UNREADABLE, FileDigests, Journal, RunningCall
 from tests.harness.conversation import SECONDS
 from tests.harness.postgres import Postgres
 
@@ -54,17 +55,20 @@ def digesting(now: FileDigests) -> Callable[[FileDigests], "asyncio.Future[FileD
     return lambda files: asyncio.ensure_future(digest(files))
 
 
-async def start(journal: Journal, before: FileDigests = BEFORE, after: FileDigests = AFTER) -> bool:
-    return await journal.start("key", "thread", "edit_file", before, after, FORESEEN)
+async def start(
+    journal: Journal, before: FileDigests = BEFORE, after: FileDigests = AFTER, key: str = "key"
+) -> RunningCall | None:
+    return await journal.hold("thread").begin(key, "edit_file", before, after, FORESEEN)
 
 
 async def test_a_result_is_given_to_whoever_comes(make: Make) -> None:
     journal = make()
     assert await journal.find("key", digesting({})) is None
-    assert await start(journal)
+    call = await start(journal)
+    assert call is not None
     assert not await start(journal)
-    await journal.finish("key", RESULT, AFTER, RAN)
-    journal.leave("key")
+    await call.finish(RESULT, AFTER, RAN)
+    call.leave()
     for each in (journal, make()):
         assert not await start(each)
         effect = await each.find("key", digesting({}))
@@ -76,13 +80,15 @@ async def test_a_result_is_given_to_whoever_comes(make: Make) -> None:
 
 async def test_a_living_owner_is_waited_for(make: Make) -> None:
     first, second = make(), make()
-    assert await start(first)
+    call = await start(first)
+    assert call is not None
+    assert not await start(first), "a second run of one process"
     for other in (first, second):
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
-                await other.find("key", digesting(AFTER))
+                await other.find("key", digesting(BEFORE))
     finding = asyncio.create_task(second.find("key", digesting({})))
-    await first.finish("key", RESULT, AFTER, RAN)
+    await call.finish(RESULT, AFTER, RAN)
     async with asyncio.timeout(SECONDS):
         effect = await finding
     assert effect is not None
@@ -91,16 +97,17 @@ async def test_a_living_owner_is_waited_for(make: Make) -> None:
 
 async def test_what_goes_on_is_known_to_every_process(make: Make) -> None:
     first, second = make(), make()
+    calls = {}
     for key in ("cut off", "taken back", "ended", "goes on"):
-        files = BEFORE, AFTER
-        assert await first.start(key, "thread", key, *files, FORESEEN)
-    first.leave("cut off")
-    await first.take_back("taken back")
-    await first.finish("ended", RESULT, AFTER, RAN)
+        calls[key] = await first.hold("thread").begin(key, key, BEFORE, AFTER, FORESEEN)
+    cut_off, taken_back, ended, _ = filter(None, calls.values())
+    cut_off.leave()
+    await taken_back.take_back()
+    await ended.finish(RESULT, AFTER, RAN)
     assert await first.list_going("thread") == ["goes on"]
     assert await second.list_going("thread") == ["cut off", "goes on"], "as far as it knows"
     assert await second.list_going("another") == []
-    del first
+    del first, calls, cut_off, taken_back, ended, _
     gc.collect()
     assert await second.list_going("thread") == []
 
@@ -119,12 +126,13 @@ async def test_of_a_dead_owners_edit_the_file_tells(
     make: Make, now: FileDigests, state: str | None, told: str, *, is_killed: bool
 ) -> None:
     first = make()
-    assert await start(first)
-    first.leave("key")
+    call = await start(first)
+    assert call is not None
+    call.leave()
     finder = first
     if is_killed:
         finder = make()
-        del first
+        del first, call
         gc.collect()
     effect = await finder.find("key", digesting(now))
     assert (effect.state if effect else None) == state
@@ -152,13 +160,13 @@ async def test_a_dead_owners_command_is_unknown_for_good(make: Make, before: Fil
 
 async def test_another_process_that_holds_the_thread(make: Make) -> None:
     first, second = make(), make()
-    await first.hold("thread")
-    await second.hold("thread")
+    await first.hold("thread").take()
+    await second.hold("thread").take()
     assert not await start(first)
     with pytest.raises(InvalidInputError, match="another process goes on"):
-        await first.check_holder("thread")
+        await first.hold("thread").check()
     assert await start(second)
-    await second.check_holder("thread")
+    await second.hold("thread").check()
 
 
 async def test_the_first_answer_to_a_question_counts(make: Make) -> None:
@@ -179,8 +187,8 @@ async def test_an_effect_ends_before_a_lease_that_cannot_be_renewed(
     postgres: Postgres, tmp_path: Path
 ) -> None:
     database = open_database(postgres.make_database(), tmp_path, timeout=1)
-    journal = Journal(database, tmp_path / "x", 3)
-    assert await start(journal)
+    call = await start(Journal(database, tmp_path / "x", 3))
+    assert call is not None
     was_cancelled = False
 
     async def run() -> None:
@@ -195,7 +203,7 @@ async def test_an_effect_ends_before_a_lease_that_cannot_be_renewed(
     try:
         with pytest.raises(StorageError, match="not heard of for 2 s, so the call was stopped; it"):
             async with asyncio.timeout(SECONDS):
-                await journal.keep("key", run())
+                await call.keep(run())
     finally:
         postgres.start()
     assert was_cancelled
@@ -206,19 +214,19 @@ async def test_a_lease_is_renewed_as_long_as_the_call_runs(
     postgres: Postgres, tmp_path: Path
 ) -> None:
     database = open_database(postgres.make_database(), tmp_path)
-    journal = Journal(database, tmp_path / "x", 2)
-    assert await start(journal)
+    call = await start(Journal(database, tmp_path / "x", 2))
+    assert call is not None
     ((first,),) = await database.execute("SELECT lease FROM effects")
-    is_over = f"SELECT 1 FROM effects WHERE {database.clock} > ?"  # noqa: S608  # ours
+    is_over = f"SELECT 1 FROM effects WHERE {database.clock} > :lease"  # noqa: S608  # ours
 
     async def run() -> str:
-        while not await database.execute(is_over, first):
+        while not await database.execute(is_over, lease=first):
             await asyncio.sleep(0.02)
         return "done"
 
-    assert await journal.keep("key", run()) == "done"
+    assert await call.keep(run()) == "done"
     ((renewed,),) = await database.execute("SELECT lease FROM effects")
-    assert await database.execute(is_over, renewed) == []
+    assert await database.execute(is_over, lease=renewed) == []
     await database.close()
 
 
@@ -226,15 +234,15 @@ async def test_a_process_that_was_stopped_past_its_lease_begins_nothing(
     postgres: Postgres, tmp_path: Path
 ) -> None:
     database = open_database(postgres.make_database(), tmp_path)
-    journal = Journal(database, tmp_path / "x", 0.3)
-    assert await start(journal)
+    call = await start(Journal(database, tmp_path / "x", 0.3))
+    assert call is not None
     await asyncio.sleep(0.4)
 
     async def run() -> None:
         raise AssertionError("it has begun")
 
     with pytest.raises(StorageError, match="was stopped"):
-        await journal.keep("key", run())
+        await call.keep(run())
     await database.close()
 
 
@@ -244,7 +252,7 @@ async def test_another_process_asks_for_no_other_approval(tmp_path: Path) -> Non
     settings = load_settings().model_copy(update={"checkpoints": file})
     before = list_own_files(settings)
     journal = Journal(open_database("", file), file)
-    await journal.hold("thread")
+    await journal.hold("thread").take()
     assert list(tmp_path.glob("*.owner-*"))
     assert list_own_files(settings) == before
 
@@ -255,7 +263,7 @@ async def test_a_thread_that_a_checkpointer_deletes_is_forgotten(url: str, tmp_p
     await prepare_tables(database)
     journal = Journal(database, file)
     async with open_saver(database) as saver:
-        await journal.hold("thread")
+        await journal.hold("thread").take()
         assert await start(journal)
         assert await journal.take_input("thread", "run")
         assert {path.name for path in list_database_files(file)} >= {
@@ -263,7 +271,7 @@ async def test_a_thread_that_a_checkpointer_deletes_is_forgotten(url: str, tmp_p
         }
         assert list(tmp_path.glob("*.owner-*"))
         await saver.adelete_thread("thread")
-    for table in TABLES:
+    for table in JOURNAL_TABLES:
         assert not await database.execute(f"SELECT * FROM {table}")  # noqa: S608  # ours
     assert await start(journal)
     assert await journal.take_input("thread", "run")
@@ -274,9 +282,10 @@ async def test_what_is_counted_and_forgotten(make: Make) -> None:
     journal = make()
     failure = ToolMessage("no", tool_call_id="a", status="error")
     for key, result in (("a", RESULT), ("b", failure), ("c", None)):
-        assert await journal.start(key, "thread", "edit_file", BEFORE, AFTER, FORESEEN)
+        call = await start(journal, key=key)
+        assert call is not None
         if result is not None:
-            await journal.finish(key, result, AFTER, RAN)
+            await call.finish(result, AFTER, RAN)
     states = {"done": 1, "failed": 1, "started": 1}
     assert await make().count_effects() == states
     assert [await journal.take_input("thread", run) for run in "aab"] == [True, False, True]
@@ -294,12 +303,15 @@ async def test_what_is_counted_and_forgotten(make: Make) -> None:
 
 async def test_a_result_of_a_call_that_comes_again(make: Make) -> None:
     journal = make()
-    assert await start(journal)
-    await journal.take_back("key")
+    taken_back = await start(journal)
+    assert taken_back is not None
+    await taken_back.take_back()
+    taken_back.leave()
     assert not await journal.has_begun("key")
-    assert await start(journal)
-    await journal.take_back("another")
-    journal.leave("key")
+    call = await start(journal)
+    assert call is not None
+    await RunningCall(journal, "another").take_back()
+    call.leave()
     effect = await journal.find("key", digesting({"f": "2"}))
     assert effect is not None
     told = effect.build_result(CALL)  # type: ignore[arg-type]  # it is one
@@ -321,10 +333,10 @@ async def test_a_result_of_a_call_that_comes_again(make: Make) -> None:
 async def test_a_checkpoint_is_waited_for(make: Make) -> None:
     saver, checkpoint = InMemorySaver(), empty_checkpoint()
     journal = make()
-    waiting = asyncio.create_task(journal.wait_for(saver, "thread", checkpoint["id"]))
+    waiting = asyncio.create_task(journal.hold("thread").wait_for(saver, checkpoint["id"]))
     assert (await asyncio.wait({waiting}, timeout=0.1))[1] == {waiting}
     place: RunnableConfig = {"configurable": {"thread_id": "thread", "checkpoint_ns": ""}}
     await saver.aput(place, checkpoint, {}, {})
     async with asyncio.timeout(SECONDS):
         await waiting
-    await Journal().wait_for(saver, "thread", "one that is never stored")
+    await Journal().hold("thread").wait_for(saver, "one that is never stored")

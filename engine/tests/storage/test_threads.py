@@ -147,7 +147,9 @@ async def test_a_turn_cut_off_before_its_first_node_does_not_look_finished(
         history = [state async for state in talk.agent.aget_state_history(talk.config)]
         said = next(each for each in history if (each.metadata or {}).get("source") == "input")
         newest = said.config["configurable"]["checkpoint_id"]
-        await database.execute("DELETE FROM checkpoints WHERE checkpoint_id > ?", newest)
+        await database.execute(
+            "DELETE FROM checkpoints WHERE checkpoint_id > :newest", newest=newest
+        )
         state = await talk.agent.aget_state(talk.config)
         assert (state.next, state.values.get("phase", "idle")) == ((), "idle")
         assert is_cut_off(state.values, state.tasks, state.interrupts)

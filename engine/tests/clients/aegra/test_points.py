@@ -54,8 +54,8 @@ async def count_rows(database: Database, thread: str) -> int:
     count = 0
     for table, column in DELETED.items():
         if await database.list_columns(table):
-            query = f"SELECT count(*) FROM {table} WHERE {column} LIKE ?"  # noqa: S608  # our names
-            count += (await database.execute(query, f"%{thread}"))[0][0]
+            query = f"SELECT count(*) FROM {table} WHERE {column} LIKE :thread"  # noqa: S608  # our names
+            count += (await database.execute(query, thread=f"%{thread}"))[0][0]
     return count
 
 

@@ -372,8 +372,8 @@ async def test_a_file_that_has_changed_since_voids_the_approval(
     assert "have changed since the user was asked" in str(update["messages"])
     journal = deps.started_calls.journal
     key = judged[0].digest("thread", "message")
-    await journal.start(
-        key, "thread", "write_file", {}, {}, Done(tool="write_file", mode="work", is_success=True)
+    await journal.hold("thread").begin(
+        key, "write_file", {}, {}, Done(tool="write_file", mode="work", is_success=True)
     )
     again = Outcome(deps, question, "thread")
     await again.settle({"call0": APPROVE})  # type: ignore[dict-item]

@@ -14,7 +14,7 @@ from typing_extensions import override
 from modeshift.messages.repair import NOT_RUN, VOID
 from modeshift.modes.errors import UserError
 from modeshift.modes.policy import Approvals
-from modeshift.threads.journal import Journal
+from modeshift.threads.journal import Hold, Journal
 from modeshift.threads.mailbox import Mailbox
 from modeshift.threads.started_calls import StartedCalls
 from tests.harness.conversation import (
@@ -37,16 +37,24 @@ class Interfering(Journal):
     def __init__(self, **values: Any) -> None:
         super().__init__()
         self.store = InMemoryStore()
-        self._values = values
-        self._starts = 0
+        self.values = values
+        self.starts = 0
 
     @override
-    async def start(self, key: str, thread: str, *call: Any) -> bool:
-        self._starts += 1
-        has_started = await super().start(key, thread, *call)
-        if self._starts == 2:
-            await Mailbox(self.store).put(thread, self._values)
-        return has_started
+    def hold(self, thread: str) -> Hold:
+        return InterferingHold(self, thread)
+
+
+class InterferingHold(Hold):
+    _journal: Interfering
+
+    @override
+    async def begin(self, *call: Any) -> Any:
+        self._journal.starts += 1
+        begun = await super().begin(*call)
+        if self._journal.starts == 2:
+            await Mailbox(self._journal.store).put(self._thread, self._journal.values)
+        return begun
 
 
 @pytest.mark.parametrize("values", [{"limit": "ask"}, {"mode": "ask"}, {"approvals": "manual"}])

@@ -1,0 +1,102 @@
+"""``run_tool``: runs a call that was judged; and what facts can follow from it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.runnables import RunnableConfig
+
+from modeshift.calls.judging import Judged
+from modeshift.messages.repair import (
+    MAX_RESULT_CHARACTERS,
+    build_not_run_result,
+    describe_failure,
+    mark_as_data,
+    truncate,
+)
+from modeshift.modes.facts import Done
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.seats import Seat
+from modeshift.tools.network import using_key
+from modeshift.tools.processes.background import Calling, Ran, current_calling
+
+
+async def run_tool(
+    seat: Seat, judged: Judged, context: Calling, config: RunnableConfig, key: str | None = None
+) -> tuple[ToolMessage, dict[str, Any]]:
+    """The tool's message, and its state updates if its effect has ``updates_state``.
+
+    A failure is a message too, with ``status="error"``. ``key`` is the journal's, which others are
+    sent, too: they know a call that comes twice.
+    """
+    assert judged.tool is not None
+    id = judged.id
+    # As many characters as the window has tokens: a quarter of it, at four letters to a token.
+    window = seat.model.window or MAX_RESULT_CHARACTERS
+    max_characters = min(MAX_RESULT_CHARACTERS, window)
+    # With paths and URL as they were resolved and judged, not as they may resolve by now.
+    args = {**judged.call["args"], **judged.resolved}
+    call = ToolCall(name=judged.call["name"], args=args, id=id, type="tool_call")
+    before, ran = current_calling.set(context), context.ran
+    try:
+        with using_key(key):
+            message = await judged.tool.runnable.ainvoke(call, config)
+    except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
+        text = describe_failure(error, _name_source(judged), id, max_characters)
+        return build_not_run_result(judged.call, text), {}
+    finally:
+        current_calling.reset(before)
+    assert isinstance(message, ToolMessage)
+    blocks = message.content if isinstance(message.content, list) else []
+    images = [block for block in blocks if isinstance(block, dict) and block.get("type") == "image"]
+    message.content = truncate(message.text, max_characters)
+    updates: dict[str, Any] = {}
+    if ran and message.artifact is None:
+        message.artifact = {"exit_code": ran[-1].exit_code}
+    if judged.effect.updates_state:
+        updates, message.artifact = message.artifact, None
+    elif judged.effect.result_is_data:
+        text = mark_as_data(message.content, _name_source(judged), id)
+        message.content = [{"type": "text", "text": text}, *images] if images else text
+    return message, updates
+
+
+def _name_source(judged: Judged) -> str:
+    """The tool with its file, command or address."""
+    assert judged.tool is not None
+    spec = judged.tool.spec
+    names = (spec.command, spec.url, *spec.paths)
+    values = [judged.call["args"].get(name) for name in names if name is not None]
+    return " ".join([spec.name, *(str(value) for value in values if value is not None)])
+
+
+def describe_call(
+    deps: AgentDeps, seat: Seat, judged: Judged, ran: Sequence[Ran], is_success: bool
+) -> Done:
+    """What facts can follow from: a call that has run, or may have; of commands, ``ran``."""
+    assert judged.tool is not None
+    spec, effect = judged.tool.spec, judged.effect
+    is_held = spec.sandboxed and (judged.verdict.is_read_only or seat.edit_restriction is not None)
+    written = judged.edited_paths if is_success else ()
+    grant = seat.mode.grant(spec.group) if written and spec.group is not None else None
+    last = ran[-1] if len(ran) == 1 else None
+    return Done(
+        tool=spec.name,
+        mode=seat.mode.slug,
+        is_success=is_success,
+        written=written,
+        in_limit=written if grant is not None and grant.file_regex is not None else (),
+        may_have_written=effect.changes_the_world
+        and not effect.stays_outside
+        and not (effect.runs_programs and is_held),
+        line=last.line if last and not last.goes_on else None,
+        folder=last.folder if last else ".",
+        exit_code=last.exit_code if last else None,
+        runs_tests=is_test_run(deps, last) if effect.runs_programs else False,
+    )
+
+
+def is_test_run(deps: AgentDeps, ran: Ran | None) -> bool:
+    """Whether it is the owner's test command, word for word, in the workspace's own folder."""
+    command = deps.tests and deps.tests.command
+    return ran is not None and (ran.line, ran.folder) == (command, ".")
