@@ -7,7 +7,6 @@ the turn is doing). The only module that imports python-statemachine.
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from keyword import kwlist
 from threading import Lock
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -20,9 +19,9 @@ from statemachine.orderedset import OrderedSet
 from typing_extensions import override
 
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.edges.edge_table import EdgeTable, Way
+from modeshift.modes.edges.edge_table import Edge, EdgeTable, Way
 from modeshift.modes.effects import ToolSpec
-from modeshift.modes.errors import ConfigurationError, InvalidInputError, UnknownModeError
+from modeshift.modes.errors import InvalidInputError, UnknownModeError
 from modeshift.modes.mode import ModeText
 from modeshift.modes.phases import EACH_MODE, ChartData, Event, Phase
 from modeshift.modes.policy import is_offered, list_free_commands
@@ -40,7 +39,8 @@ class Configuration(NamedTuple):
 
 MAX_CHARTS = 16
 _NO_FACTS: Mapping[str, bool | None] = {}
-_Sent = tuple[Configuration, str, str | None, Way, tuple[str, ...]]
+_Known = tuple[tuple[str, bool | None], ...]
+_Sent = tuple[Configuration, str, str | None, Way, _Known]
 
 
 class Chart:
@@ -51,24 +51,15 @@ class Chart:
     share it: the chart itself, which is not safe for threads, is behind a lock.
     """
 
-    def __init__(
-        self, modes: Sequence[ModeText], default: str, data: ChartData, facts: Sequence[str] = ()
-    ) -> None:
-        """``facts`` are the names that conditions may have."""
+    def __init__(self, modes: Sequence[ModeText], default: str, data: ChartData) -> None:
         self._slugs = [mode.slug for mode in modes]
         self._phases = data.phases
         self.edges = EdgeTable(modes)
         self._class = _build_class(modes, default, data, self.edges)
         # The model object on which a chart finds, and leaves, its state, and finds the facts.
         state = self._raw(Configuration(default, Phase.IDLE))
-        self._seat = SimpleNamespace(**{**dict.fromkeys(facts, False), "state": state})
+        self._seat = SimpleNamespace(state=state, facts=_NO_FACTS)
         self._chart = self._class(self._seat)
-        # The library looks names up in the chart first, and reads "v" as "or".
-        taken = {*dir(self._chart), "v", "state", *data.phases, *kwlist}
-        if wrong := [name for name in facts if name in taken]:
-            raise ConfigurationError(
-                f"{wrong[0]!r} cannot be the name of a fact: it means something else in a chart"
-            )
         self._lock = Lock()
         self._outcomes: dict[_Sent, Configuration] = {}
 
@@ -86,16 +77,16 @@ class Chart:
         ``statemachine``'s ``TransitionNotAllowed`` for an event that is illegal now, or an edge
         that is not there, or not open by ``facts``: those that are not in there are false.
         """
-        true: tuple[str, ...] = ()
-        if facts and mode_slug is not None and (edge := self.edges.find(now.mode, mode_slug, way)):
-            true = tuple(name for name in edge.facts if facts.get(name))
-        key = (now, event, mode_slug, way, true)
+        known: _Known = ()
+        if mode_slug is not None and (edge := self.edges.find(now.mode, mode_slug, way)):
+            known = tuple((name, facts.get(name, False)) for name in edge.facts)
+        key = (now, event, mode_slug, way, known)
         if key not in self._outcomes:
             self._outcomes[key] = self._send(*key)
         return self._outcomes[key]
 
     def _send(
-        self, now: Configuration, event: str, mode_slug: str | None, way: Way, true: Sequence[str]
+        self, now: Configuration, event: str, mode_slug: str | None, way: Way, known: _Known
     ) -> Configuration:
         # A chart does not notice an unknown state, so slugs are checked before it sees them.
         self._check(now.mode)
@@ -108,14 +99,10 @@ class Chart:
             events.append(f"{way}:{self._check(mode_slug)}")
         with self._lock:
             # Making a new chart takes 2 ms in a catalog of 200 modes.
-            self._seat.state = self._raw(now)
-            vars(self._seat).update(dict.fromkeys(true, True))
-            try:
-                for name in events:
-                    self._chart.send(name)
-                values = {str(value) for value in self._chart.configuration_values}
-            finally:
-                vars(self._seat).update(dict.fromkeys(true, False))
+            self._seat.state, self._seat.facts = self._raw(now), dict(known)
+            for name in events:
+                self._chart.send(name)
+            values = {str(value) for value in self._chart.configuration_values}
         return Configuration(
             mode=next(slug for slug in self._slugs if _state(slug) in values),
             phase=next(phase for phase in self._phases if phase in values),
@@ -146,17 +133,15 @@ _charts: dict[Any, Chart] = {}
 """The last ones: making one takes 5 ms, and a tool that is new does not change it."""
 
 
-def build_chart(
-    modes: Sequence[ModeText], default: str, data: ChartData, facts: Iterable[str] = ()
-) -> Chart:
-    """The one chart of these modes; raises ``ConfigurationError`` for the name of a fact."""
+def build_chart(modes: Sequence[ModeText], default: str, data: ChartData) -> Chart:
+    """The one chart of these modes."""
     fields = ("slug", "name", "switches", "enter_from", "subtasks")
     drawn = tuple(tuple(getattr(mode, field) for field in fields) for mode in modes)
-    key = (drawn, default, data, tuple(facts))
+    key = (drawn, default, data)
     if key not in _charts:
         if len(_charts) >= MAX_CHARTS:
             _charts.clear()
-        _charts[key] = Chart(modes, default, data, key[-1])
+        _charts[key] = Chart(modes, default, data)
     return _charts[key]
 
 
@@ -209,7 +194,7 @@ def _list_ways(
             on_parent[events] = [{"target": id, "internal": True, **unless}]
     for way in Way:
         for source, target, edge in edges.list_edges(way):
-            when = {"cond": edge.when} if edge.when else {}
+            when = {"cond": _build_condition(edge)} if edge.when else {}
             own[source][f"{way}:{target}"] = [{"target": ids[target], **when}]
     return on_parent, own
 
@@ -219,6 +204,14 @@ def _build_guard(ids: Collection[str]) -> Any:
         return any(state.id in ids for state in machine.configuration)
 
     return In
+
+
+def _build_condition(edge: Edge) -> Any:
+    def holds(model: Any) -> bool:
+        return edge.is_open(model.facts)
+
+    holds.__name__ = edge.when  # as the diagram has it
+    return holds
 
 
 def _build_class(
@@ -273,12 +266,8 @@ class Machine:
         tools: Iterable[ToolSpec],
         data: ChartData,
         taken: Collection[str] = (),
-        facts: Iterable[str] = (),
     ) -> None:
-        """``taken`` are names that the graph uses for something other than a mode's node.
-
-        ``facts`` are the names that conditions of edges may have.
-        """
+        """``taken`` are names that the graph uses for something other than a mode's node."""
         self._catalog = catalog
         # No slug has an underscore, so a name with one is free.
         self._nodes = data.nodes
@@ -286,7 +275,7 @@ class Machine:
         taken = {*taken, *filter(None, data.nodes.values())}
         self._mode_nodes = {slug: f"mode_{slug}" if slug in taken else slug for slug in catalog}
         modes = [*catalog.values()]
-        self.chart = build_chart(modes, catalog.default, data, facts)
+        self.chart = build_chart(modes, catalog.default, data)
         self.send = self.chart.send
         self._specs = tuple(tools)
         self._bound: dict[str, tuple[str, ...]] = {}

@@ -36,8 +36,7 @@ def _groups(mode: Mode) -> str:
 
 def diagram(catalog: Catalog) -> str:
     """The state machine, as a Mermaid code block."""
-    project = load_project()
-    machine = Machine(catalog, [], project.chart, facts=project.facts)
+    machine = Machine(catalog, [], load_project().chart)
     return f"```mermaid\n{machine.chart.mermaid()}\n```"
 
 

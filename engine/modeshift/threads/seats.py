@@ -205,7 +205,7 @@ class BoundModes:
     @cached_property
     def machine(self) -> Machine:
         """Decides which node is next, and which tools a mode has."""
-        return Machine(self.catalog, self.toolbox.specs, self.chart, self.taken_names, self.facts)
+        return Machine(self.catalog, self.toolbox.specs, self.chart, self.taken_names)
 
     def seat(self, slug: str, limit: str | None = None, depth: int = 0) -> Seat:
         """The mode under the host's limit; the strictest there can be if that no longer exists."""

@@ -9,7 +9,6 @@ from graph.chart import CHART
 from modeshift.modes.edges.conditions import check_condition, parse_condition
 from modeshift.modes.edges.edge_table import EdgeTable, Way, describe_groups
 from modeshift.modes.effects import EFFECTS, ServerTool, ToolSpec
-from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.facts import BUILT_IN
 from modeshift.modes.machine import Chart, Configuration
 from modeshift.modes.mode import Level, Mode
@@ -125,7 +124,7 @@ def test_the_table(snapshot: Snapshot) -> None:
 def test_the_chart_allows_what_the_table_says(tables: dict[str, dict[str, Any]]) -> None:
     """And a condition that does not hold never falls through to an edge from any to any."""
     modes = [mode(slug, **tables.get(slug, {})) for slug in "abc"]
-    chart, table = Chart(modes, "a", CHART, FACTS), EdgeTable(modes)
+    chart, table = Chart(modes, "a", CHART), EdgeTable(modes)
     for source, target, way in itertools.product("abc", "abc", Way):
         if source == target and way is Way.ASK:
             continue
@@ -140,14 +139,6 @@ def test_the_chart_allows_what_the_table_says(tables: dict[str, dict[str, Any]])
                 assert (type(error).__name__, is_open) == ("TransitionNotAllowed", False)
             else:
                 assert (after, is_open) == ((target, "thinking"), True)
-
-
-@pytest.mark.parametrize(
-    "name", ["send", "idle", "v", "mode", "state", "not", "m_0", "configuration"]
-)
-def test_a_fact_is_not_called_as_something_of_the_chart(name: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"{name!r} cannot be the name of a fact"):
-        Chart([mode("a")], "a", CHART, [*FACTS, name])
 
 
 GROUPS: list[list[Any]] = [
