@@ -1,48 +1,50 @@
 """``Calls`` of an answer, judged, and the ``OpenQuestion`` that may come of them."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field
 
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphInterrupt
 from langgraph.types import Overwrite
 
 from modeshift.calls.contents import digest_contents
 from modeshift.calls.decisions import Decision, ask_person
+from modeshift.calls.edits import deny_failing_edits
 from modeshift.calls.judging import (
+    CallContext,
     Judged,
     JudgedQuestion,
     digest_question,
     find_failing,
+    judge_all,
     judge_question,
 )
 from modeshift.calls.outcome import Outcome, plan_batches
 from modeshift.calls.requests import build_request
 from modeshift.messages.repair import VOID, repair
+from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import NodeError
+from modeshift.modes.phases import Phase
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.routing import get_thread, get_user
 from modeshift.threads.state import Asked, Planned, State, Update
 
 
+@dataclass(eq=False)
 class OpenQuestion:
     """The question that is open, judged again; nothing that a person decides counts before."""
 
-    def __init__(
-        self,
-        deps: AgentDeps,
-        question: JudgedQuestion,
-        thread: str,
-        who: str = "",
-        decided: list[Decision] | None = None,
-    ) -> None:
-        """``thread`` is an id; ``decided`` is what was answered before a run was cut off."""
-        self._deps = deps
-        self._question = question
-        self._thread = thread
-        self._who = who
-        self._decided = decided
-        self._decisions: list[Decision] | None = None
-        self.is_waiting = False
-        """Whether the run has been interrupted for it and goes on without an answer."""
+    _deps: AgentDeps
+    _question: JudgedQuestion
+    _thread: str
+    _who: str
+    """The name of the user who may answer."""
+    _decided: list[Decision] | None
+    """What was answered before a run was cut off."""
+    _decisions: list[Decision] | None = field(default=None, init=False)
+    is_waiting: bool = field(default=False, init=False)
+    """Whether the run has been interrupted for it and goes on without an answer."""
 
     def ask(self) -> None:
         """Interrupt the run until a person has decided on each call that needs it.
@@ -78,50 +80,43 @@ class OpenQuestion:
 
 
 async def open_question(
-    deps: AgentDeps, state: State, thread: str, who: str = ""
+    deps: AgentDeps, state: State, config: RunnableConfig
 ) -> OpenQuestion | None:
-    """The open question; None if there is none, or it would be another one now.
-
-    ``thread`` is an id, ``who`` the name of the user who may answer.
-    """
+    """The open question; None if there is none, or it would be another one now."""
     question = await judge_question(deps, state)
     if question is None:
         return None
+    thread = get_thread(config)
     decided = await deps.started_calls.journal.find_decisions(thread, question.id)
-    return OpenQuestion(deps, question, thread, who, decided)
+    return OpenQuestion(deps, question, thread, get_user(config), decided)
 
 
-def withdraw_question(state: State) -> Update:
-    """What it was about (mode, rules or files) has changed since."""
-    return Update(
-        messages=Overwrite(repair(state["messages"], text=VOID)),
-        notices=[*state.get("notices", []), VOID],
-    )
+def withdraw_question(state: State) -> tuple[str, Update]:
+    """As ``settle``, where what it was about (mode, rules or files) has changed since."""
+    messages = Overwrite(repair(state["messages"], text=VOID))
+    (event,) = choose(Phase.REVIEWING, Seen())
+    return event, Update(messages=messages, notices=[*state.get("notices", []), VOID])
 
 
+@dataclass(eq=False)
 class Calls:
     """All calls of one message of the model."""
 
-    def __init__(
-        self,
-        deps: AgentDeps,
-        message: str,
-        judged: Sequence[Judged],
-        made: dict[str, Any],
-        approvals: str,
-        thread: str,
-    ) -> None:
-        """``message`` is the id of the message that made them; ``made`` is the step's.
+    _deps: AgentDeps
+    _message: str
+    """The id of the message that made them."""
+    _judged: Sequence[Judged]
+    _approvals: str
+    """The policy under which they were judged."""
+    _thread: str
+    asked: Asked | None = field(default=None, init=False)
+    """What ``question`` gave."""
+    plan: list[list[Planned]] | None = field(default=None, init=False)
+    """What ``batches`` gave."""
 
-        ``approvals`` is the policy under which they were judged, ``thread`` the id of theirs.
-        """
-        self._deps = deps
-        self._message = message
-        self._judged = judged
-        self._made = made
-        self._approvals = approvals
-        self._thread = thread
-        self._asking = [each for each in judged if each.verdict.kind == "ask"]
+    @property
+    def _asking(self) -> list[Judged]:
+        return [each for each in self._judged if each.verdict.kind == "ask"]
 
     @property
     def need_a_person(self) -> bool:
@@ -137,7 +132,7 @@ class Calls:
         )
         if failing := find_failing(self._judged):
             asked["failing"] = failing
-        self._made["asked"] = asked
+        self.asked = asked
         return asked
 
     def batches(self) -> list[list[Planned]]:
@@ -145,10 +140,17 @@ class Calls:
 
         Raises ``NodeError`` if a person must be asked.
         """
-        if self._asking:
-            name = self._asking[0].call["name"]
+        if asking := self._asking:
+            name = asking[0].call["name"]
             raise NodeError(f"a person has to decide on {name} first: go(Event.REVIEW, asked=...)")
         journal = self._deps.started_calls.journal.mark(self._thread)
-        plan = plan_batches(journal, self._message, self._judged, {})
-        self._made["plan"] = plan
-        return plan
+        self.plan = plan_batches(journal, self._message, self._judged, {})
+        return self.plan
+
+
+async def judge_answer(deps: AgentDeps, state: State, answer: AIMessage, thread: str) -> Calls:
+    """The calls of the model's answer, with the verdict on each."""
+    context = CallContext.of(deps, state, len(answer.tool_calls) == 1, state["refused"])
+    judged = await judge_all(deps, context, answer.tool_calls)
+    judged = await deny_failing_edits(deps, context, judged)
+    return Calls(deps, str(answer.id), judged, context.approvals.value, thread)

@@ -11,16 +11,9 @@ from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.policy import Approvals, verdict
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import describe_facts, read_facts
-from modeshift.threads.state import Facts, Remembered, State, Switch
+from modeshift.threads.state import Facts, Remembered
 
 Values = Mapping[str, bool | None]
-
-
-def choose_way(switch: Switch) -> Way:
-    """By which of the chart's events a switch that is due enters its mode."""
-    if switch.get("how") == "by hand":
-        return Way.HAND
-    return Way.TASK if switch.get("task") else Way.ASK
 
 
 def list_suggestions(args: Mapping[str, Any]) -> dict[str, str | None]:
@@ -103,29 +96,6 @@ def list_ways_out(deps: AgentDeps, slug: str) -> list[dict[str, Any]]:
         | {"is_task": is_task, "when": when, "asks": asks}
         for (is_task, when, asks), to in groups.items()
     ]
-
-
-async def read_switch_facts(deps: AgentDeps, state: State, switch: Switch) -> Values:
-    """The facts that decide on an approved switch."""
-    targets = [switch["mode_slug"]]
-    return await read_fact_values(
-        deps, state.get("facts", {}), state["mode"], targets, choose_way(switch)
-    )
-
-
-def find_switch_problem(
-    deps: AgentDeps, state: State, switch: Switch, values: Values
-) -> str | None:
-    """Why an approved switch cannot be applied any more; None if it can."""
-    source, target, way = state["mode"], switch["mode_slug"], choose_way(switch)
-    if way is Way.HAND or target not in deps.catalog or source not in deps.catalog:
-        return None
-    if problem := find_way_problem(deps, source, target, way, values):
-        return problem
-    is_still_free = switch.get("how") != "by edge" or is_free(
-        deps, source, target, state.get("remembered", ()), state.get("limit")
-    )
-    return None if is_still_free else "A person has to say yes by now; ask again."
 
 
 def describe_condition(edge: Edge | None, values: Values) -> str:

@@ -16,9 +16,10 @@ from modeshift.observing import observe
 from modeshift.threads.checks import build_input_check, build_update_check
 from modeshift.threads.compiled import Agent, LiveDeps
 from modeshift.threads.deps import AgentDeps
-from modeshift.threads.routing import build_router
+from modeshift.threads.routing import build_router, get_thread
 from modeshift.threads.state import State, build_input_type
 from modeshift.threads.stopping import stop
+from modeshift.turns.found import find_thread
 from modeshift.turns.step import Node, Result, Step
 
 
@@ -61,12 +62,13 @@ class AgentGraph:
             state: Mapping[str, Any], config: RunnableConfig, runtime: Runtime[None]
         ) -> Result:
             deps = await live.prepare(state)
-            metadata = config["metadata"]
+            thread, metadata = get_thread(config), config["metadata"]
             name = metadata["langgraph_node"]
-            step = Step(deps, name, state, config, runtime)
             run_id = str(metadata.get("run_id", ""))
-            with observe("step", node=name, thread=step.thread, run=run_id):
+            with observe("step", node=name, thread=thread, run=run_id):
                 async with stop.step():
+                    found = await find_thread(deps, name, state, thread, runtime.store)
+                    step = Step(found, config, runtime)
                     return await step.run(node, *([slugs[name]] if name in slugs else []))
 
         targets = self._list_targets(row)

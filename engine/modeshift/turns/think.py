@@ -1,47 +1,55 @@
-"""``ask_model``: the model's answer; and a switch that a person approved, applied."""
+"""``ask_model``: the model's answer; and which event may follow from it."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Literal, cast
+from collections.abc import Collection, Sequence
+from typing import cast
 
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 
-from modeshift.calls.requests import describe_switch
 from modeshift.messages.instructions import Instruction, place
-from modeshift.messages.normal_form import get_call_id
-from modeshift.messages.repair import VOID, build_not_run_result
 from modeshift.models.bound_model import call_model
 from modeshift.models.usage import count_answer
-from modeshift.modes.errors import InvalidInputError, TooLongError
-from modeshift.modes.machine import Configuration
+from modeshift.modes.choice import Seen, choose
+from modeshift.modes.errors import ConfigurationError, ProviderError, TooLongError
+from modeshift.modes.phases import Event, Phase
 from modeshift.observing import Report, observe
-from modeshift.threads.deps import AgentDeps
-from modeshift.threads.routing import change_mode
-from modeshift.threads.state import State, Switch, Update, list_switches
-from modeshift.turns.briefing import describe_handover, list_news
+from modeshift.threads.state import Update
+from modeshift.turns.briefing import list_news
 from modeshift.turns.compaction import build_window_error, is_due, may_compact
-from modeshift.turns.subtasks import is_as_approved, list_other_calls
+from modeshift.turns.found import Found
+from modeshift.turns.subtasks import list_other_calls
 
 
 async def ask_model(
-    deps: AgentDeps,
-    slug: str,
-    state: State,
-    thread: str,
-    config: RunnableConfig,
-    notes: Sequence[Instruction],
-) -> tuple[AIMessage | None, Update]:
-    """The model's answer, and the update with it; None if the history is to be summarized first.
+    found: Found, slug: str, config: RunnableConfig, notes: Sequence[Instruction]
+) -> tuple[AIMessage | Event, Update]:
+    """The model's answer, or the event in its place; and the update.
 
+    The event says that the history is to be summarized first, or that the sub-task has failed.
     ``notes`` are what the node itself tells the model.
     """
+    try:
+        answer, update = await _ask(found, slug, config, notes)
+    except (ProviderError, ConfigurationError) as error:
+        if (subtask := found.state.get("subtask")) is None:
+            raise
+        (event,) = choose(Phase.THINKING, Seen(in_subtask=True, has_failed=True))
+        return event, Update(subtask={**subtask, "failure": str(error)})
+    return answer or choose(Phase.THINKING, Seen(needs_summary=True))[0], update
+
+
+async def _ask(
+    found: Found, slug: str, config: RunnableConfig, notes: Sequence[Instruction]
+) -> tuple[AIMessage | None, Update]:
+    """As ``ask_model``; None if the history is to be summarized first."""
+    deps, state = found.deps, found.state
     seat = deps.seat_in(state, slug)
     if seat.model.service.server is None:
         await asyncio.to_thread(deps.learn, seat.mode)
         seat = deps.seat_in(state, slug)
     # Commands that run in the background with the rights of another mode end here.
-    await deps.started_calls.background.end(thread, unless=seat.environment)
+    await deps.started_calls.background.end(found.thread, unless=seat.environment)
     if is_due(deps, seat, state):
         return None, {}
     messages = state["messages"]
@@ -69,42 +77,20 @@ async def ask_model(
     return answer, update
 
 
-def find_approved_switch(deps: AgentDeps, state: State) -> Switch | None:
-    """The switch that is due; None if the mode or the limit has changed since it was approved."""
-    switch = state.get("switch")
-    if switch is None:
-        raise InvalidInputError("phase 'switching' without an approved switch in the state")
-    return switch if is_as_approved(deps, state, switch) else None
+def choose_event(
+    found: Found, answer: AIMessage | None, event: str, more: Collection[str]
+) -> Event:
+    """The engine's event, where it follows from the answer: of a sub-task, that is its end.
 
-
-def apply_switch(deps: AgentDeps, state: State, switch: Switch, before: Configuration) -> Update:
-    """The next step has the new mode's tools and prompt."""
-    how = switch.get("how")
-    decider: Literal["human", "nobody"] = "nobody" if how == "by edge" else "human"
-    target, reason = switch["mode_slug"], switch["reason"]
-    update = change_mode(state, before.mode, target, reason, decider, how)
-    update |= {"switch": None, "switched": state.get("switched", 0) + 1}
-    update["messages"] = [_build_result(deps, state, switch, before)]
-    if switch["approvals"] is not None:
-        update["approvals"] = switch["approvals"]
-    return update
-
-
-def drop_switch(state: State, why: str = VOID) -> Update:
-    """Go on without it."""
-    results = [build_not_run_result(due["call"], why) for due in list_switches(state.get("switch"))]
-    return Update(messages=results, switch=None)
-
-
-def _build_result(
-    deps: AgentDeps, state: State, switch: Switch, before: Configuration
-) -> ToolMessage:
-    modes = [deps.catalog[slug] for slug in (before.mode, switch["mode_slug"])]
-    source, target = (mode.name for mode in modes)
-    return ToolMessage(
-        f"{switch['reply']}\nSwitched from {source} to {target} mode; your role is now "
-        f"that of {target} mode. {describe_switch(deps, *modes)}"
-        + describe_handover(source, state.get("written", []), state.get("todos", [])),
-        tool_call_id=get_call_id(switch["call"]),
-        name=switch["call"]["name"],
-    )
+    ``more`` are the names of what is sent along. Raises ``NodeError``.
+    """
+    has_plan, is_asked = "plan" in more, "asked" in more
+    is_answered = answer is not None and (has_plan or is_asked or not answer.tool_calls)
+    needed = Event.REVIEW if is_asked else Event.ACT if has_plan else Event.ANSWER
+    if found.phase != Phase.THINKING or not is_answered or event != needed:
+        raise found.refuse(
+            f"cannot send {event!s} here, with {', '.join(more) or 'nothing'}: the engine does, or "
+            "it follows from step.ask_model() and step.judge()"
+        )
+    in_subtask = found.state.get("subtask") is not None
+    return choose(Phase.THINKING, Seen(has_plan, is_asked, in_subtask=in_subtask))[0]

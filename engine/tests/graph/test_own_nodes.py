@@ -227,14 +227,9 @@ async def _runs_before_it_asks(step: Step) -> None:
     step.ask_person("sure", "Sure?")
 
 
-async def _asks_under_a_tools_name(step: Step) -> None:
-    step.ask_person("write_file", "Sure?")
-
-
-@pytest.mark.parametrize("check", [_runs_before_it_asks, _asks_under_a_tools_name])
-async def test_a_question_that_would_mislead_is_refused(check: Check, workspace: Path) -> None:
-    with pytest.raises(NodeError, match=r"runs a command before it asks|the name of the tool"):
-        await talk_with(check, workspace).say("go", mode="code")
+async def test_a_node_that_runs_a_command_before_it_asks_is_refused(workspace: Path) -> None:
+    with pytest.raises(NodeError, match="runs a command before it asks"):
+        await talk_with(_runs_before_it_asks, workspace).say("go", mode="code")
 
 
 async def _runs_behind_its_move(step: Step) -> Update:

@@ -1,0 +1,68 @@
+"""``Found``: a thread as a node finds it, with what the host has set, in the mode that counts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from langgraph.store.base import BaseStore
+
+from modeshift.modes.errors import NodeError
+from modeshift.modes.machine import Configuration
+from modeshift.modes.phases import Phase
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.facts import begin_thread
+from modeshift.threads.mailbox import read_host_changes
+from modeshift.threads.routing import reconcile_mode
+from modeshift.threads.state import State, Update
+from modeshift.turns.intake import Opening
+from modeshift.turns.switching import DueSwitch, find_due_switch
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a step begins with."""
+
+    deps: AgentDeps
+    node: str
+    thread: str
+    """The thread's id."""
+    state: State
+    now: Configuration
+    phase: str | None = None
+    """The phase whose node it is; None in ``intake`` and ``act``, which have moves of their own."""
+    changed: Update = field(default_factory=Update)
+    """A change of mode by the host that is not recorded yet."""
+    update: Update = field(default_factory=Update)
+    """What the engine writes whatever the node decides: that, and what else the host has set."""
+    opening: Opening | None = None
+    due: DueSwitch | None = None
+
+    def refuse(self, problem: str) -> NodeError:
+        """The error for what the node must not do."""
+        return NodeError(f"the node {self.node!r} {problem}")
+
+
+async def find_thread(
+    deps: AgentDeps, node: str, values: Mapping[str, Any], thread: str, store: BaseStore | None
+) -> Found:
+    """Take in what the host has set, and reconcile the mode; ``act`` does so call by call."""
+    state = cast("State", values)
+    if node == "act":
+        return Found(deps, node, thread, state, Configuration(state.get("mode", ""), Phase.ACTING))
+    changes = dict[str, Any]()
+    if node in ("intake", "review"):
+        changes = await read_host_changes(store, thread, state)
+    if node == "intake":
+        facts = await begin_thread(deps, state)
+        opening = Opening(deps, state if facts is None else {**state, "facts": facts}, changes)
+        await opening.look_up(thread)
+        return Found(deps, node, thread, opening.state, opening.now, opening=opening)
+    state = cast("State", {**state, **changes})
+    now, changed = reconcile_mode(deps, state)
+    update = cast("Update", {**changes, **changed})
+    if "facts" in changed:
+        state = {**state, "facts": changed["facts"]}
+    due = None
+    if now.phase == Phase.SWITCHING:
+        due = await find_due_switch(deps, state, is_changed=bool(changed))
+    return Found(deps, node, thread, state, now, now.phase, changed, update, due=due)
