@@ -123,7 +123,7 @@ class Moves:
             given = place._replace(switch=decided.meant)
             who = decided.meant.who if decided.meant else "person"
             for facts in answered:
-                to = Place(place.mode, now.phase, *place[2:4], decided.switch, *place[5:7], facts)
+                to = place._replace(phase=now.phase, switch=decided.switch, facts=facts)
                 yield Move(who, decided.what, to, given)
 
     def _list_decided(self, place: Place) -> Iterator[Decided]:
@@ -157,7 +157,8 @@ class Moves:
     def _is_valid(self, place: Place, to: Place) -> bool:
         """Whether the node leads there on the real modes, too, or drops the switch."""
         pending = place.switch
-        key = place.mode, place.limit, place.facts, pending and (*pending[:2], pending.how)
+        switch = pending and pending._replace(approvals=None, then=())
+        key = place.mode, place.limit, place.facts, switch
         if key not in self._valid:
             real = self._real.run("switch_mode", place)
             self._valid[key] = (real.mode, real.depth) == (to.mode, to.depth)

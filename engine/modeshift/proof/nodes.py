@@ -128,11 +128,11 @@ class Nodes:
         limit = place.limit
         if outside.news == "limit":
             limit, outside = outside.value, outside._replace(value=_LIMIT)
-        key = node, place if place.limit is None else _set_limit(place, _LIMIT), outside
+        key = node, place if place.limit is None else place._replace(limit=_LIMIT), outside
         if key not in self._known:
             self._known[key] = self._run_renamed(*key)
         to = self._known[key]
-        return to if to.limit is None else _set_limit(to, limit)
+        return to if to.limit is None else to._replace(limit=limit)
 
     def _run_renamed(self, node: str, place: Place, outside: Outside) -> Place:
         names = _Names(self._slugs)
@@ -144,7 +144,8 @@ class Nodes:
         key = node, renamed, outside
         if key not in self._renamed:
             self._renamed[key] = self._run(*key)
-        return _rename(self._renamed[key], {name: slug for slug, name in names.items()})
+        to: Place = _rename(self._renamed[key], {name: slug for slug, name in names.items()})
+        return to
 
     def _run(self, node: str, place: Place, outside: Outside) -> Place:
         state = cast("dict[str, Any]", build_state(self._deps, place))
@@ -175,10 +176,6 @@ def drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
     raise RuntimeError("a step of the proof waits for something outside")
 
 
-def _set_limit(place: Place, limit: str | None) -> Place:
-    return Place(place.mode, place.phase, limit, *place[3:])
-
-
 class _Names(dict[str, str]):
     """Other names of modes, each taken from those that are free when it is needed first."""
 
@@ -191,32 +188,15 @@ class _Names(dict[str, str]):
         return self[slug]
 
 
-def _rename(place: Place, names: Mapping[str, str]) -> Place:
-    """The place with other names of modes."""
-    mode, phase, limit, approvals, switch, task, parents, facts = place
-    return Place(
-        names[mode],
-        phase,
-        limit,
-        approvals,
-        switch and _rename_switch(switch, names),
-        task and _rename_task(task, names),
-        tuple(_rename_frame(frame, names) for frame in parents) if parents else (),
-        facts,
-    )
-
-
-def _rename_switch(switch: Pending, names: Mapping[str, str]) -> Pending:
-    target, is_task, approvals, then, how = switch
-    then = tuple(_rename_switch(following, names) for following in then) if then else ()
-    return Pending(names[target], is_task, approvals, then, how)
-
-
-def _rename_frame(frame: Frame, names: Mapping[str, str]) -> Frame:
-    mode, approvals, task, then, facts = frame
-    then = tuple(_rename_switch(following, names) for following in then) if then else ()
-    return Frame(names[mode], approvals, task and _rename_task(task, names), then, facts)
-
-
-def _rename_task(task: Task, names: Mapping[str, str]) -> Task:
-    return Task(names[task.mode], task.approvals, task.depth)
+def _rename(part: Any, names: Mapping[str, str]) -> Any:
+    """A place, or what it holds, with other names of modes."""
+    match part:
+        case Place() | Pending() | Frame() | Task():
+            changes: dict[str, Any] = {
+                name: names[value] if name in ("mode", "target") else _rename(value, names)
+                for name, value in part._asdict().items()
+            }
+            return part._replace(**changes)
+        case tuple():
+            return tuple(_rename(each, names) for each in part)
+    return part

@@ -78,7 +78,7 @@ class Place(NamedTuple):
 
 def drop_parents(place: Place) -> Place:
     """The place without the conversations that wait."""
-    return Place(*place[:6], (), place.facts) if place.parents else place
+    return place._replace(parents=()) if place.parents else place
 
 
 def read_place(state: Mapping[str, Any], known: Collection[str]) -> Place:
