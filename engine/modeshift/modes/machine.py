@@ -271,7 +271,6 @@ class Machine:
         self._catalog = catalog
         # No slug has an underscore, so a name with one is free.
         self._nodes = data.nodes
-        self._edges = data.targets
         taken = {*taken, *filter(None, data.nodes.values())}
         self._mode_nodes = {slug: f"mode_{slug}" if slug in taken else slug for slug in catalog}
         modes = [*catalog.values()]
@@ -280,19 +279,6 @@ class Machine:
         self._specs = tuple(tools)
         self._bound: dict[str, tuple[str, ...]] = {}
         self._whole: dict[str, list[str]] = {}
-
-    def move(
-        self,
-        now: Configuration,
-        event: str,
-        mode_slug: str | None = None,
-        way: Way = Way.HAND,
-        facts: Mapping[str, bool | None] = _NO_FACTS,
-    ) -> Configuration | None:
-        """As ``send``; None if the chart has no edge for the event."""
-        if (now.phase, event) not in self._edges:
-            return None
-        return self.send(now, event, mode_slug, way, facts)
 
     def send_all(self, now: Configuration, events: Iterable[str]) -> Configuration:
         """As ``send``, one event after the other."""

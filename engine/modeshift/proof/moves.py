@@ -91,10 +91,9 @@ class Moves:
         return to._replace(mode=update.get("mode", to.mode), facts=facts)
 
     def _send(self, now: Configuration, event: str, *target: Any) -> Configuration:
-        after = self._machine.move(now, event, *target)
-        if after is None:
+        if (now.phase, event) not in self._deps.chart.targets:
             raise ModeshiftError(f"in the phase {now.phase!r} there is no event {event!s}")
-        return after
+        return self._machine.send(now, event, *target)
 
     def _start(self, place: Place) -> Iterator[Move]:
         yield Move("person", "a person says something", self._nodes.run("intake", place, SAID))

@@ -1,5 +1,6 @@
 """``KeptThreads``: all that there is of a thread, in whichever tables."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -36,9 +37,7 @@ JOURNAL_STEPS = (
     "CREATE INDEX effects_of_thread ON effects (thread_id)",
     "ALTER TABLE holders ADD COLUMN hold TEXT NOT NULL DEFAULT ''",
 )
-JOURNAL_TABLES = [
-    words[2] for words in map(str.split, JOURNAL_STEPS) if words[:2] == ["CREATE", "TABLE"]
-]
+JOURNAL_TABLES = re.findall(r"CREATE TABLE (\w+)", "\n".join(JOURNAL_STEPS))
 DELETED = COLUMNS | dict.fromkeys(JOURNAL_TABLES, "thread_id")
 """What is deleted with it: the journal's, too."""
 
@@ -69,9 +68,7 @@ class KeptThreads(BaseCheckpointSaver[Any]):
 
     @override
     async def adelete_thread(self, thread_id: str) -> None:
-        await self._change(
-            DELETED, "DELETE FROM {table} WHERE {column} = :thread", thread=str(thread_id)
-        )
+        await self._change(DELETED, "DELETE FROM {table} WHERE {column} = :id", id=str(thread_id))
 
     @override
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:

@@ -243,10 +243,8 @@ def find_database(saver: BaseCheckpointSaver[Any]) -> Database | None:
 async def has_checkpoint(saver: BaseCheckpointSaver[Any], thread: str, checkpoint: str) -> bool:
     """Whether it is stored; a checkpointer that is not ours has to read the whole."""
     if (database := find_database(saver)) is not None:
-        select = (
-            "SELECT 1 FROM checkpoints WHERE thread_id = :thread AND checkpoint_id = :checkpoint"
-        )
-        return bool(await database.execute(select, thread=thread, checkpoint=checkpoint))
+        select = "SELECT 1 FROM checkpoints WHERE thread_id = :thread AND checkpoint_id = :id"
+        return bool(await database.execute(select, thread=thread, id=checkpoint))
     here = {"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint}
     return await saver.aget_tuple({"configurable": here}) is not None
 

@@ -165,10 +165,8 @@ class Journal:
 
     async def find_decisions(self, thread: str, question: str) -> Any:
         """The answer to a question; None if nobody has given one."""
-        select = (
-            "SELECT decisions FROM decisions WHERE thread_id = :thread AND question = :question"
-        )
-        rows = await self.execute(select, thread=thread, question=question)
+        select = "SELECT decisions FROM decisions WHERE thread_id = :thread AND question = :id"
+        rows = await self.execute(select, thread=thread, id=question)
         return json.loads(rows[0][0]) if rows else None
 
     async def count_effects(self) -> dict[str, int]:
@@ -309,16 +307,12 @@ class Hold:
         Or if another process goes on with the thread. ``after`` and ``done`` are foreseen.
         """
         call, rows = RunningCall(self._journal, key), list[Row]()
+        values = {"before": before, "after": after, "done": asdict(done)}
+        written = {name: json.dumps(value) for name, value in values.items()}
         self._journal.running.add(call)  # first: whoever finds the row must see that it goes on
         try:
             rows = await self._journal.execute(
-                _BEGIN,
-                key=key,
-                thread=self._thread,
-                tool=tool,
-                before=json.dumps(before),
-                after=json.dumps(after),
-                done=json.dumps(asdict(done)),
+                _BEGIN, key=key, thread=self._thread, tool=tool, **written
             )
         finally:
             if not rows:

@@ -49,9 +49,8 @@ async def find_thread(
     state = cast("State", values)
     if node == "act":
         return Found(deps, node, thread, state, Configuration(state.get("mode", ""), Phase.ACTING))
-    changes = dict[str, Any]()
-    if node in ("intake", "review"):
-        changes = await read_host_changes(store, thread, state)
+    has_host = node in ("intake", "review")
+    changes = await read_host_changes(store, thread, state) if has_host else {}
     if node == "intake":
         facts = await begin_thread(deps, state)
         opening = Opening(deps, state if facts is None else {**state, "facts": facts}, changes)
@@ -62,7 +61,5 @@ async def find_thread(
     update = cast("Update", {**changes, **changed})
     if "facts" in changed:
         state = {**state, "facts": changed["facts"]}
-    due = None
-    if now.phase == Phase.SWITCHING:
-        due = await find_due_switch(deps, state, is_changed=bool(changed))
+    due = await find_due_switch(deps, state, changed) if now.phase == Phase.SWITCHING else None
     return Found(deps, node, thread, state, now, now.phase, changed, update, due=due)

@@ -81,13 +81,12 @@ class Step:
     async def run(self, node: Node, *mode: str) -> Result:
         """What the node returns, if it is what its move returned; for the engine alone."""
         result = await node(self, *mode)
-        question, journal = self._made.question, self._deps.started_calls.journal
+        question = self._made.question
         if self._is_asking or (question is not None and question.is_waiting):
             raise self._found.refuse("swallows the interrupt that asks a person; let it pass")
-        if result is not self.update:
-            raise self._found.refuse("must return what its move gave, and nothing else")
-        if hold := journal.holds.get(self.thread):
-            await hold.keep()
+        if self._result is None or result is not self._result:
+            raise self._found.refuse("must return what its move gave: end with step.go(...)")
+        await self._deps.started_calls.journal.hold(self.thread).keep()
         return result
 
     @property
@@ -104,8 +103,6 @@ class Step:
     @property
     def update(self) -> Update:
         """What the node is to return: what its move returned."""
-        if self._result is None:
-            raise self._found.refuse("returns without a move; let it end with step.go(...)")
         return cast("Update", self._result)
 
     # For a node of the clone's own, and for ``think``.
@@ -297,10 +294,11 @@ class Step:
     def _move(self, event: str, update: Update, *to: Any) -> Update:
         """Along an edge of the chart; ``to`` is a mode, by which way, and the facts that decide."""
         before = self._found.now
-        now = self._deps.machine.move(before, event, *to)
-        if now is None:
+        # The machine knows more events: those that change the mode, and the host's.
+        if (before.phase, event) not in self._deps.chart.targets:
             edge = f"from {before.phase!r} by {event!s}"
             raise self._found.refuse(f"takes an edge that is not in graph/chart.py: {edge}")
+        now = self._deps.machine.send(before, event, *to)
         moved: Update = {**self._update, **update, "phase": now.phase}
         if (
             now.phase == Phase.IDLE and before.phase != Phase.COMPACTING

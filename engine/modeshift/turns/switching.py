@@ -36,8 +36,8 @@ class DueSwitch:
     """By which it takes effect."""
 
 
-async def find_due_switch(deps: AgentDeps, state: State, *, is_changed: bool) -> DueSwitch:
-    """The thread's; ``is_changed``: whether the host has set another mode since."""
+async def find_due_switch(deps: AgentDeps, state: State, changed: Update) -> DueSwitch:
+    """The thread's; ``changed`` is a change of mode by the host since."""
     switch = state.get("switch")
     if switch is None:
         raise InvalidInputError("phase 'switching' without an approved switch in the state")
@@ -47,7 +47,7 @@ async def find_due_switch(deps: AgentDeps, state: State, *, is_changed: bool) ->
     targets = [switch["mode_slug"]]
     facts = await read_fact_values(deps, state.get("facts", {}), state["mode"], targets, way)
     problem = _find_problem(deps, state, switch, way, facts)
-    is_valid = not is_changed and problem is None and is_as_approved(deps, state, switch)
+    is_valid = not changed and problem is None and is_as_approved(deps, state, switch)
     (event,) = choose(Phase.SWITCHING, Seen(has_switch=True))
     return DueSwitch(switch if is_valid else None, problem or VOID, way, facts, event)
 

@@ -85,12 +85,11 @@ def choose_event(
     ``more`` are the names of what is sent along. Raises ``NodeError``.
     """
     has_plan, is_asked = "plan" in more, "asked" in more
-    is_answered = answer is not None and (has_plan or is_asked or not answer.tool_calls)
+    is_judged = answer is not None and (has_plan or is_asked or not answer.tool_calls)
     needed = Event.REVIEW if is_asked else Event.ACT if has_plan else Event.ANSWER
-    if found.phase != Phase.THINKING or not is_answered or event != needed:
+    if found.phase != Phase.THINKING or not is_judged or event != needed:
         raise found.refuse(
-            f"cannot send {event!s} here, with {', '.join(more) or 'nothing'}: the engine does, or "
-            "it follows from step.ask_model() and step.judge()"
+            f"cannot send {event!s} here: the answer, as judged, does not lead there"
         )
     in_subtask = found.state.get("subtask") is not None
     return choose(Phase.THINKING, Seen(has_plan, is_asked, in_subtask=in_subtask))[0]
