@@ -7,15 +7,9 @@ from langgraph.types import Overwrite
 
 from modeshift.calls.contents import find_begun, forget
 from modeshift.messages.normal_form import get_call_id
-from modeshift.messages.repair import (
-    CHANGED,
-    NOT_RUN,
-    find_open_calls,
-    repair,
-)
+from modeshift.messages.repair import CHANGED, NOT_RUN, find_open_calls, repair
 from modeshift.models.usage import NEW_TURN, Usage
 from modeshift.modes.choice import Seen, choose
-from modeshift.modes.facts import Done
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Phase
 from modeshift.threads.checks import drop_invalid, overwrite_dropped
@@ -45,8 +39,8 @@ class Opening:
         self._forgotten, self._notices = _forget(deps, self.state)
         self._begun = dict[str, ToolMessage]()
         """Results of calls that a run had begun when it was cut off."""
-        self._done = list[Done]()
-        """What the facts follow from: these calls."""
+        self._facts = self.state.get("facts", {})
+        """The facts after these calls, in the mode that the host may have changed since."""
 
     async def look_up(self, thread: str) -> None:
         """See what the calls have done that were under way."""
@@ -55,7 +49,7 @@ class Opening:
             if begun := await find_begun(self._deps, planned, thread, self.now.mode):
                 call = planned["call"]
                 self._begun[get_call_id(call)] = begun.build_result(call)
-                self._done.append(begun.done)
+                self._facts = follow(self._deps, self._facts, begun.done)
 
     @property
     def is_unchanged(self) -> bool:
@@ -76,11 +70,7 @@ class Opening:
     def begin(self) -> Update:
         """The update that repairs the history and starts the turn, if there is one."""
         deps, state, notices = self._deps, self.state, [*self._notices]
-        facts = state.get("facts", {})
-        for done in self._done:  # in the mode that the host may have changed since
-            facts = follow(deps, facts, done)
-        if self._changed:
-            facts = enter_mode({**state, "facts": facts})
+        facts = enter_mode({**state, "facts": self._facts}) if self._changed else self._facts
         messages = self._repair(notices)
         now, subtask = _begin_turn(deps, state, self.now, messages)
         notices += _describe_lost_limit(deps, state)

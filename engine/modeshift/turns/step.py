@@ -65,7 +65,7 @@ class Step:
         self._config = config
         self._runtime = runtime
         self._made = _Made()
-        self._update = found.update
+        self._update = Update(**found.update)
         """What the engine writes whatever the node decides."""
         self._result: Result | None = None
         self._notes = list[Instruction]()
@@ -300,9 +300,8 @@ class Step:
             raise self._found.refuse(f"takes an edge that is not in graph/chart.py: {edge}")
         now = self._deps.machine.send(before, event, *to)
         moved: Update = {**self._update, **update, "phase": now.phase}
-        if (
-            now.phase == Phase.IDLE and before.phase != Phase.COMPACTING
-        ):  # where no model has spoken
+        # Where a history was made shorter, no model has spoken.
+        if now.phase == Phase.IDLE and before.phase != Phase.COMPACTING:
             state = cast("State", {**self._found.state, **moved})
             if ended := end_turn(self._deps, state, now):
                 changes: Any = moved.get("mode_changes", [])
