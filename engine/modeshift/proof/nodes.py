@@ -19,7 +19,7 @@ from modeshift.proof.places import Frame, Pending, Place, Task, build_state, mer
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.started_calls import StartedCalls
 from modeshift.threads.state import ActTask, Update
-from modeshift.turns.found import find_thread
+from modeshift.turns.start import find_start
 from modeshift.turns.step import Step
 
 _LIMIT = "some-limit"
@@ -162,8 +162,8 @@ class Nodes:
             task = cast("ActTask", {**state, "plan": plan, "is_last": True})
             moved = drive(move_on(self._deps, task, {}, "", self._host, is_done=outside.is_done))
             return read_place(merge(state, moved.update), self._facts)
-        found = drive(find_thread(self._deps, node, state, "", self._host))
-        step = Step(found, _CONFIG, Runtime(store=self._host))
+        start = drive(find_start(self._deps, node, state, "", self._host))
+        step = Step(start, _CONFIG, Runtime(store=self._host))
         return read_place(merge(state, drive(step.run(_NODES[node]))), self._facts)
 
 

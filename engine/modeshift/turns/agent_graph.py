@@ -19,7 +19,7 @@ from modeshift.threads.deps import AgentDeps
 from modeshift.threads.routing import build_router, get_thread
 from modeshift.threads.state import State, build_input_type
 from modeshift.threads.stopping import stop
-from modeshift.turns.found import find_thread
+from modeshift.turns.start import find_start
 from modeshift.turns.step import Node, Result, Step
 
 
@@ -67,8 +67,8 @@ class AgentGraph:
             run_id = str(metadata.get("run_id", ""))
             with observe("step", node=name, thread=thread, run=run_id):
                 async with stop.step():
-                    found = await find_thread(deps, name, state, thread, runtime.store)
-                    step = Step(found, config, runtime)
+                    start = await find_start(deps, name, state, thread, runtime.store)
+                    step = Step(start, config, runtime)
                     return await step.run(node, *([slugs[name]] if name in slugs else []))
 
         targets = self._list_targets(row)

@@ -19,30 +19,30 @@ from modeshift.threads.state import Update
 from modeshift.tools.processes.background import Calling, Ran, shorten
 from modeshift.tools.processes.process import MAX_SECONDS, Ended
 from modeshift.tools.processes.sandboxes import Command
-from modeshift.turns.found import Found
+from modeshift.turns.start import Start
 
 
-def write_notes(found: Found, notes: Sequence[Instruction], update: Update) -> None:
+def write_notes(start: Start, notes: Sequence[Instruction], update: Update) -> None:
     """Unless the model has been asked with them."""
     if not notes or "instructions" in update:
         return
-    if isinstance(found.state["messages"][-1], AIMessage):  # behind which no provider takes one
+    if isinstance(start.state["messages"][-1], AIMessage):  # behind which no provider takes one
         update["messages"] = [HumanMessage(note["text"]) for note in notes]
     else:
         update["instructions"] = [*notes]
 
 
-async def run_own_command(found: Found, line: str, seconds: int, update: Update) -> Ended:
+async def run_own_command(start: Start, line: str, seconds: int, update: Update) -> Ended:
     """With the rights that the mode's own commands have; the facts after it are in the update.
 
     Its text is marked as data: what it prints may be anybody's.
     """
-    deps, slug = found.deps, found.now.mode
-    seat, toolbox = deps.seat(slug, found.state.get("limit")), deps.toolbox
-    facts = update.get("facts", found.state.get("facts", {}))
+    deps, slug = start.deps, start.now.mode
+    seat, toolbox = deps.seat(slug, start.state.get("limit")), deps.toolbox
+    facts = update.get("facts", start.state.get("facts", {}))
     # Unless it comes to its end, in a time limit of the node's, say.
     update["facts"] = follow(deps, facts, end_unseen(slug))
-    commands = deps.started_calls.background.of(found.thread, seat.environment)
+    commands = deps.started_calls.background.of(start.thread, seat.environment)
     running = commands.name_running() if commands else ""
     command = Command(line, ".", min(max(seconds, 1), MAX_SECONDS))
     calling = Calling(edits_freely=seat.edit_restriction is None)
@@ -67,12 +67,12 @@ async def run_own_command(found: Found, line: str, seconds: int, update: Update)
 
 
 def ask_own_question(
-    found: Found, config: RunnableConfig, name: str, text: str, args: Mapping[str, Any], number: int
+    start: Start, config: RunnableConfig, name: str, text: str, args: Mapping[str, Any], number: int
 ) -> bool:
     """Whether a person says yes; a question with another ``number`` is another one."""
-    messages, step = found.state.get("messages"), config.get("metadata", {}).get("langgraph_step")
+    messages, step = start.state.get("messages"), config.get("metadata", {}).get("langgraph_step")
     last = messages[-1].id if messages else ""
-    named = (found.thread, last, step, number, found.node, name, text)
+    named = (start.thread, last, step, number, start.node, name, text)
     request = build_own_request(name, text, args, "\0".join(map(str, named)))
-    decision = ask_yes_or_no(request, is_required=found.deps.bound_answers)
+    decision = ask_yes_or_no(request, is_required=start.deps.bound_answers)
     return decision["type"] == "approve"

@@ -31,8 +31,8 @@ from modeshift.threads.state import ActTask, State, Switch, Update
 from modeshift.tools.processes.process import Ended
 from modeshift.turns.briefing import build_note, has_edited, is_told
 from modeshift.turns.compaction import compact
-from modeshift.turns.found import Found
 from modeshift.turns.own_node import ask_own_question, run_own_command, write_notes
+from modeshift.turns.start import Start
 from modeshift.turns.subtasks import begin_subtask, end_subtask
 from modeshift.turns.switching import apply_switch, drop_switch
 from modeshift.turns.think import ask_model, choose_event
@@ -57,15 +57,15 @@ class _Made:
 class Step:
     """One run of a node; made by the engine."""
 
-    def __init__(self, found: Found, config: RunnableConfig, runtime: Runtime[None]) -> None:
-        self.thread = found.thread
+    def __init__(self, start: Start, config: RunnableConfig, runtime: Runtime[None]) -> None:
+        self.thread = start.thread
         """The thread's id."""
-        self._deps = found.deps
-        self._found = found
+        self._deps = start.deps
+        self._start = start
         self._config = config
         self._runtime = runtime
         self._made = _Made()
-        self._update = Update(**found.update)
+        self._update = Update(**start.update)
         """What the engine writes whatever the node decides."""
         self._result: Result | None = None
         self._notes = list[Instruction]()
@@ -83,9 +83,9 @@ class Step:
         result = await node(self, *mode)
         question = self._made.question
         if self._is_asking or (question is not None and question.is_waiting):
-            raise self._found.refuse("swallows the interrupt that asks a person; let it pass")
+            raise self._start.refuse("swallows the interrupt that asks a person; let it pass")
         if self._result is None or result is not self._result:
-            raise self._found.refuse("must return what its move gave: end with step.go(...)")
+            raise self._start.refuse("must return what its move gave: end with step.go(...)")
         await self._deps.started_calls.journal.hold(self.thread).keep()
         return result
 
@@ -95,7 +95,7 @@ class Step:
 
         What the engine writes cannot be changed in place: its lists are tuples here.
         """
-        own, state = self._deps.own_keys, cast("dict[str, Any]", self._found.state)
+        own, state = self._deps.own_keys, cast("dict[str, Any]", self._start.state)
         return MappingProxyType(
             {key: value if key in own else _freeze(value) for key, value in state.items()}
         )
@@ -113,30 +113,30 @@ class Step:
         Raises ``NodeError`` for an event that the chart does not have here, a second move, and a
         key that only the engine writes.
         """
-        phase, calls = self._found.phase, self._made.calls
+        phase, calls = self._start.phase, self._made.calls
         if phase is None or (phase in list(Phase) and event in list(Event)):
-            event = choose_event(self._found, self._made.answer, event, more)
+            event = choose_event(self._start, self._made.answer, event, more)
         made = {} if calls is None else {"asked": calls.asked, "plan": calls.plan}
         self._check_own(
             key for key, value in more.items() if value is None or value is not made.get(key)
         )
-        write_notes(self._found, self._notes, self._update)
+        write_notes(self._start, self._notes, self._update)
         return self._move(event, cast("Update", more))
 
     @property
     def has_edited(self) -> bool:
         """Whether a call of the model's last answer has changed a file."""
-        return has_edited(self._deps, self._found.state["messages"])
+        return has_edited(self._deps, self._start.state["messages"])
 
     def tell(self, text: str) -> None:
         """Tell the model, behind the last message; it stays in the conversation."""
         self._expect_no_move("tells the model")
-        found = self._found
-        self._notes.append(build_note(self._deps, found.state, found.now.mode, text))
+        start = self._start
+        self._notes.append(build_note(self._deps, start.state, start.now.mode, text))
 
     def show(self, text: str) -> None:
         """Tell the model, unless it was the last that was told under the same first line."""
-        if not is_told(self._found.state, self._notes, text):
+        if not is_told(self._start.state, self._notes, text):
             self.tell(text)
 
     async def run_command(self, line: str, seconds: int = 120) -> Ended:
@@ -148,7 +148,7 @@ class Step:
         self._expect_own("run a command")
         self._has_run = True
         async with self._running:
-            return await run_own_command(self._found, line, seconds, self._update)
+            return await run_own_command(self._start, line, seconds, self._update)
 
     def ask_person(self, name: str, text: str, args: Mapping[str, Any] | None = None) -> bool:
         """Interrupt the run until a person has said yes or no; every client shows ``text``.
@@ -158,11 +158,11 @@ class Step:
         """
         self._expect_own("ask")
         if self._has_run:
-            raise self._found.refuse("runs a command before it asks, and so again after the answer")
+            raise self._start.refuse("runs a command before it asks, and so again after the answer")
         self._questions += 1
         self._is_asking = True
         is_yes = ask_own_question(
-            self._found, self._config, name, text, args or {}, self._questions
+            self._start, self._config, name, text, args or {}, self._questions
         )
         self._is_asking = False
         return is_yes
@@ -175,7 +175,7 @@ class Step:
         Then ``update`` is what the node returns. Raises ``UserError`` for what fails elsewhere.
         """
         self._expect(Phase.THINKING)
-        answer, update = await ask_model(self._found, mode, self._config, self._notes)
+        answer, update = await ask_model(self._start, mode, self._config, self._notes)
         if not isinstance(answer, AIMessage):
             self._move(answer, update)
             return None
@@ -186,8 +186,8 @@ class Step:
     async def judge(self, answer: AIMessage) -> Calls:
         """The calls of the model's answer, with the verdict on each."""
         if self._made.answer is not answer:
-            raise self._found.refuse("judges an answer that is not the model's")
-        calls = await judge_answer(self._deps, self._found.state, answer, self.thread)
+            raise self._start.refuse("judges an answer that is not the model's")
+        calls = await judge_answer(self._deps, self._start.state, answer, self.thread)
         self._made.calls = calls
         return calls
 
@@ -196,42 +196,42 @@ class Step:
     @property
     def is_waiting(self) -> bool:
         """At ``intake``: whether what waits goes on as it is, for nothing was said."""
-        return self._get(self._found.opening, "intake").is_unchanged
+        return self._get(self._start.opening, "intake").is_unchanged
 
     def keep_waiting(self) -> Update:
         """Leave what waits as it is."""
-        return self._finish(self._get(self._found.opening, "intake").keep())
+        return self._finish(self._get(self._start.opening, "intake").keep())
 
     def begin_turn(self) -> Update:
         """Repair the history, and start the turn if somebody has said something."""
-        return self._finish(self._get(self._found.opening, "intake").begin())
+        return self._finish(self._get(self._start.opening, "intake").begin())
 
     async def open_question(self) -> OpenQuestion | None:
         """The question that is open; None if it would be another one now."""
         self._expect(Phase.REVIEWING)
-        if not self._found.changed:
-            question = await open_question(self._deps, self._found.state, self._config)
+        if not self._start.changed:
+            question = await open_question(self._deps, self._start.state, self._config)
             self._made.question = question
         return self._made.question
 
     def withdraw_question(self) -> Update:
         """Answer the calls with why nobody was asked: their mode, rules or files have changed."""
-        return self._move(*withdraw_question(self._found.state))
+        return self._move(*withdraw_question(self._start.state))
 
     async def settle(self, question: OpenQuestion) -> Update:
         """Do what the person has decided."""
         if question is not self._made.question:
-            raise self._found.refuse("settles a question that is not the open one")
+            raise self._start.refuse("settles a question that is not the open one")
         return self._move(*await question.settle())
 
     def approved_switch(self) -> Switch | None:
         """The switch that is due; None if the mode or the limit has changed since the yes."""
-        return self._get(self._found.due, "switch_mode").switch
+        return self._get(self._start.due, "switch_mode").switch
 
     def drop_switch(self) -> Update:
         """Go on without the switch."""
-        due, found = self._get(self._found.due, "switch_mode"), self._found
-        dropped = drop_switch(self._deps, found.state, due.why, found.now)
+        due, start = self._get(self._start.due, "switch_mode"), self._start
+        dropped = drop_switch(self._deps, start.state, due.why, start.now)
         return self._finish(cast("Update", {**self._update, **dropped}))
 
     def enter(self, switch: Switch) -> Update:
@@ -243,31 +243,31 @@ class Step:
         return self._enter(switch, begin_subtask)
 
     def _enter(self, switch: Switch, change: Callable[..., Update]) -> Update:
-        due, found = self._get(self._found.due, "switch_mode"), self._found
+        due, start = self._get(self._start.due, "switch_mode"), self._start
         if due.switch is not switch:
-            raise found.refuse("applies a switch that no person has approved for now")
-        update = change(found.state, switch, found.now)
+            raise start.refuse("applies a switch that no person has approved for now")
+        update = change(start.state, switch, start.now)
         return self._move(due.event, update, switch["mode_slug"], due.way, due.facts)
 
     async def end_subtask(self) -> Update:
         """Go on with the conversation that began the sub-task."""
-        found, store = self._found, self._runtime.store
+        start, store = self._start, self._runtime.store
         event, mode, update = await end_subtask(
-            self._deps, found.state, self.thread, found.changed, store
+            self._deps, start.state, self.thread, start.changed, store
         )
         return self._move(event, update, mode)
 
     async def compact(self) -> Update:
         """Put a summary in the place of the history, or say why not."""
-        mode = self._found.now.mode
-        event, update = await compact(self._deps, self._found.state, self._config, mode)
+        mode = self._start.now.mode
+        event, update = await compact(self._deps, self._start.state, self._config, mode)
         return self._move(event, {**update, "mode": mode})
 
     # act
 
     async def judge_again(self) -> DueCall | None:
         """The call that is due, judged now; None if the run goes on with other code or modes."""
-        task = cast("ActTask", self._found.state)
+        task = cast("ActTask", self._start.state)
         self._made.call = await judge_due_call(
             self._deps, task, self._config, self._runtime, self.thread
         )
@@ -282,7 +282,7 @@ class Step:
         """Go on behind the call: with the next one, a switch, or the model."""
         call, store = self._made.call, self._runtime.store
         if call is None or update is not call.result:
-            raise self._found.refuse("moves on with what is not the result of the call that is due")
+            raise self._start.refuse("moves on with what is not the result of the call that is due")
         self._check_own(own)
         more = cast("Update", {**update, **own})
         return self._finish(
@@ -293,16 +293,16 @@ class Step:
 
     def _move(self, event: str, update: Update, *to: Any) -> Update:
         """Along an edge of the chart; ``to`` is a mode, by which way, and the facts that decide."""
-        before = self._found.now
+        before = self._start.now
         # The machine knows more events: those that change the mode, and the host's.
         if (before.phase, event) not in self._deps.chart.targets:
             edge = f"from {before.phase!r} by {event!s}"
-            raise self._found.refuse(f"takes an edge that is not in graph/chart.py: {edge}")
+            raise self._start.refuse(f"takes an edge that is not in graph/chart.py: {edge}")
         now = self._deps.machine.send(before, event, *to)
         moved: Update = {**self._update, **update, "phase": now.phase}
         # Where a history was made shorter, no model has spoken.
         if now.phase == Phase.IDLE and before.phase != Phase.COMPACTING:
-            state = cast("State", {**self._found.state, **moved})
+            state = cast("State", {**self._start.state, **moved})
             if ended := end_turn(self._deps, state, now):
                 changes: Any = moved.get("mode_changes", [])
                 moved = {**moved, **ended, "mode_changes": changes + ended["mode_changes"]}
@@ -310,33 +310,33 @@ class Step:
 
     def _finish(self, result: Moved) -> Moved:
         if self._result is not None or self._running.locked():
-            raise self._found.refuse("moves twice, or while its command runs; it makes one move")
+            raise self._start.refuse("moves twice, or while its command runs; it makes one move")
         self._result = result
         return result
 
     def _check_own(self, keys: Iterable[str]) -> None:
         if wrong := sorted({*keys} - self._deps.own_keys):
             own = ", ".join(sorted(self._deps.own_keys)) or "none"
-            raise self._found.refuse(
+            raise self._start.refuse(
                 f"must not write {wrong[0]!r}; the keys of your own State: {own}"
             )
 
     def _expect(self, phase: Phase) -> None:
-        if self._found.phase != phase:
-            raise self._found.refuse(f"does what belongs to the phase {phase.value!r}")
+        if self._start.phase != phase:
+            raise self._start.refuse(f"does what belongs to the phase {phase.value!r}")
 
     def _expect_own(self, action: str) -> None:
-        if self._found.phase in (None, *Phase):
-            raise self._found.refuse(f"cannot {action}: only the node of a phase of your own can")
+        if self._start.phase in (None, *Phase):
+            raise self._start.refuse(f"cannot {action}: only the node of a phase of your own can")
         self._expect_no_move(f"would {action}")
 
     def _expect_no_move(self, action: str) -> None:
         if self._result is not None:
-            raise self._found.refuse(f"{action} behind its move, where it would be lost; move last")
+            raise self._start.refuse(f"{action} behind its move, where it would be lost; move last")
 
     def _get(self, value: T | None, node: str) -> T:
         if value is None:
-            raise self._found.refuse(f"does what belongs to {node}")
+            raise self._start.refuse(f"does what belongs to {node}")
         return value
 
 

@@ -17,12 +17,12 @@ from modeshift.observing import Report, observe
 from modeshift.threads.state import Update
 from modeshift.turns.briefing import list_news
 from modeshift.turns.compaction import build_window_error, is_due, may_compact
-from modeshift.turns.found import Found
+from modeshift.turns.start import Start
 from modeshift.turns.subtasks import list_other_calls
 
 
 async def ask_model(
-    found: Found, slug: str, config: RunnableConfig, notes: Sequence[Instruction]
+    start: Start, slug: str, config: RunnableConfig, notes: Sequence[Instruction]
 ) -> tuple[AIMessage | Event, Update]:
     """The model's answer, or the event in its place; and the update.
 
@@ -30,9 +30,9 @@ async def ask_model(
     ``notes`` are what the node itself tells the model.
     """
     try:
-        answer, update = await _ask(found, slug, config, notes)
+        answer, update = await _ask(start, slug, config, notes)
     except (ProviderError, ConfigurationError) as error:
-        if (subtask := found.state.get("subtask")) is None:
+        if (subtask := start.state.get("subtask")) is None:
             raise
         (event,) = choose(Phase.THINKING, Seen(in_subtask=True, has_failed=True))
         return event, Update(subtask={**subtask, "failure": str(error)})
@@ -40,16 +40,16 @@ async def ask_model(
 
 
 async def _ask(
-    found: Found, slug: str, config: RunnableConfig, notes: Sequence[Instruction]
+    start: Start, slug: str, config: RunnableConfig, notes: Sequence[Instruction]
 ) -> tuple[AIMessage | None, Update]:
     """As ``ask_model``; None if the history is to be summarized first."""
-    deps, state = found.deps, found.state
+    deps, state = start.deps, start.state
     seat = deps.seat_in(state, slug)
     if seat.model.service.server is None:
         await asyncio.to_thread(deps.learn, seat.mode)
         seat = deps.seat_in(state, slug)
     # Commands that run in the background with the rights of another mode end here.
-    await deps.started_calls.background.end(found.thread, unless=seat.environment)
+    await deps.started_calls.background.end(start.thread, unless=seat.environment)
     if is_due(deps, seat, state):
         return None, {}
     messages = state["messages"]
@@ -78,7 +78,7 @@ async def _ask(
 
 
 def choose_event(
-    found: Found, answer: AIMessage | None, event: str, more: Collection[str]
+    start: Start, answer: AIMessage | None, event: str, more: Collection[str]
 ) -> Event:
     """The engine's event, where it follows from the answer: of a sub-task, that is its end.
 
@@ -87,9 +87,9 @@ def choose_event(
     has_plan, is_asked = "plan" in more, "asked" in more
     is_judged = answer is not None and (has_plan or is_asked or not answer.tool_calls)
     needed = Event.REVIEW if is_asked else Event.ACT if has_plan else Event.ANSWER
-    if found.phase != Phase.THINKING or not is_judged or event != needed:
-        raise found.refuse(
+    if start.phase != Phase.THINKING or not is_judged or event != needed:
+        raise start.refuse(
             f"cannot send {event!s} here: the answer, as judged, does not lead there"
         )
-    in_subtask = found.state.get("subtask") is not None
+    in_subtask = start.state.get("subtask") is not None
     return choose(Phase.THINKING, Seen(has_plan, is_asked, in_subtask=in_subtask))[0]

@@ -1,4 +1,4 @@
-"""``Found``: a thread as a node finds it, with what the host has set, in the mode that counts."""
+"""``Start``, which ``find_start`` makes: the thread as a node finds it, in its mode by now."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from modeshift.turns.switching import DueSwitch, find_due_switch
 
 
 @dataclass(frozen=True)
-class Found:
+class Start:
     """What a step begins with."""
 
     deps: AgentDeps
@@ -42,24 +42,24 @@ class Found:
         return NodeError(f"the node {self.node!r} {problem}")
 
 
-async def find_thread(
+async def find_start(
     deps: AgentDeps, node: str, values: Mapping[str, Any], thread: str, store: BaseStore | None
-) -> Found:
+) -> Start:
     """Take in what the host has set, and reconcile the mode; ``act`` does so call by call."""
     state = cast("State", values)
     if node == "act":
-        return Found(deps, node, thread, state, Configuration(state.get("mode", ""), Phase.ACTING))
+        return Start(deps, node, thread, state, Configuration(state.get("mode", ""), Phase.ACTING))
     has_host = node in ("intake", "review")
     changes = await read_host_changes(store, thread, state) if has_host else {}
     if node == "intake":
         facts = await begin_thread(deps, state)
         opening = Opening(deps, state if facts is None else {**state, "facts": facts}, changes)
         await opening.look_up(thread)
-        return Found(deps, node, thread, opening.state, opening.now, opening=opening)
+        return Start(deps, node, thread, opening.state, opening.now, opening=opening)
     state = cast("State", {**state, **changes})
     now, changed = reconcile_mode(deps, state)
     update = cast("Update", {**changes, **changed})
     if "facts" in changed:
         state = {**state, "facts": changed["facts"]}
     due = await find_due_switch(deps, state, changed) if now.phase == Phase.SWITCHING else None
-    return Found(deps, node, thread, state, now, now.phase, changed, update, due=due)
+    return Start(deps, node, thread, state, now, now.phase, changed, update, due=due)
