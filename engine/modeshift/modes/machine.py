@@ -75,11 +75,11 @@ class Chart:
 
         Raises ``UnknownModeError`` for a mode that is not in the catalog, and
         ``statemachine``'s ``TransitionNotAllowed`` for an event that is illegal now, or an edge
-        that is not there, or not open by ``facts``: those that are not in there are false.
+        that is not there, or not open by ``facts``: what is not in there is not known, and opens nothing.
         """
         known: _Known = ()
-        if mode_slug is not None and (edge := self.edges.find(now.mode, mode_slug, way)):
-            known = tuple((name, facts.get(name, False)) for name in edge.facts)
+        if facts and mode_slug is not None and (edge := self.edges.find(now.mode, mode_slug, way)):
+            known = tuple((name, facts.get(name)) for name in edge.facts)
         key = (now, event, mode_slug, way, known)
         if key not in self._outcomes:
             self._outcomes[key] = self._send(*key)

@@ -168,7 +168,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
                 raise
             log.warning("thread %s: cut off, as the server stops; it goes on when told to", thread)
         finally:
-            self.started_calls.journal.hold(thread).let_go()
+            self.started_calls.journal.holds.pop(thread, None)
             if not goes_on:
                 await background.end(thread)
 

@@ -131,7 +131,7 @@ class Journal:
         self.database = database or MemoryDatabase()
         self.lease = lease
         self.holds = dict[str, Hold]()
-        """By thread that a run of this process goes on with."""
+        """By thread that a run of this process goes on with; removed when the run has ended."""
         self.running = set["RunningCall"]()
         """The calls that this process has begun and that may still do something."""
         self._owner = Owner(beside)
@@ -275,10 +275,6 @@ class Hold:
         if self._checked is not None and _read_clock() - self._checked > 1:
             await self.check()
             self._checked = _read_clock()
-
-    def let_go(self) -> None:
-        """The run has ended."""
-        self._journal.holds.pop(self._thread, None)
 
     async def check(self) -> None:
         """Raises ``InvalidInputError`` if another process goes on with the thread."""

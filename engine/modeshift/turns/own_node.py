@@ -23,9 +23,7 @@ from modeshift.turns.start import Start
 
 
 def write_notes(start: Start, notes: Sequence[Instruction], update: Update) -> None:
-    """Unless the model has been asked with them."""
-    if not notes or "instructions" in update:
-        return
+    """Add what the node tells the model to its update."""
     if isinstance(start.state["messages"][-1], AIMessage):  # behind which no provider takes one
         update["messages"] = [HumanMessage(note["text"]) for note in notes]
     else:

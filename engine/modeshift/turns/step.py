@@ -86,7 +86,8 @@ class Step:
             raise self._start.refuse("swallows the interrupt that asks a person; let it pass")
         if self._result is None or result is not self._result:
             raise self._start.refuse("must return what its move gave: end with step.go(...)")
-        await self._deps.started_calls.journal.hold(self.thread).keep()
+        if hold := self._deps.started_calls.journal.holds.get(self.thread):
+            await hold.keep()
         return result
 
     @property
@@ -120,7 +121,8 @@ class Step:
         self._check_own(
             key for key, value in more.items() if value is None or value is not made.get(key)
         )
-        write_notes(self._start, self._notes, self._update)
+        if self._notes and "instructions" not in self._update:  # the model was not asked with them
+            write_notes(self._start, self._notes, self._update)
         return self._move(event, cast("Update", more))
 
     @property
