@@ -64,7 +64,7 @@ TIMEOUT = httpx.Timeout(connect=5, read=300, write=300, pool=5)  # the SDK's
 MAX_TITLE = 80
 _NEWEST = (
     "SELECT thread_id FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id "
-    "ORDER BY max(checkpoint_id) DESC LIMIT ?"
+    "ORDER BY max(checkpoint_id) DESC LIMIT :limit"
 )
 
 
@@ -308,7 +308,7 @@ class Agents:
         That is title, time, mode, and whether one waits for an answer. Raises ``UserError``.
         """
         if self.server is None:
-            rows = await self.database.execute(_NEWEST, limit) if self.database else []
+            rows = await self.database.execute(_NEWEST, limit=limit) if self.database else []
             states = {id: await self.thread(id).state() for (id,) in rows}
             return {
                 id: _describe(

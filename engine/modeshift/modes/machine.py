@@ -75,7 +75,7 @@ class Chart:
 
         Raises ``UnknownModeError`` for a mode that is not in the catalog, and
         ``statemachine``'s ``TransitionNotAllowed`` for an event that is illegal now, or an edge
-        that is not there, or not open by ``facts``: what is not in there is not known, and opens nothing.
+        that is not there, or not open by ``facts``; a fact that is not in there opens nothing.
         """
         known: _Known = ()
         if facts and mode_slug is not None and (edge := self.edges.find(now.mode, mode_slug, way)):
