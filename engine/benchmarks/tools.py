@@ -145,7 +145,8 @@ async def edits(rounds: int, count: int) -> None:
     """
     with tempfile.TemporaryDirectory() as folder:
         lines = [f"line {number} of a file like many others\n" for number in range(count)]
-        Path(folder, "f").write_text("".join(lines))  # noqa: ASYNC240
+        for name in ("f", "twenty"):
+            Path(folder, name).write_text("".join(lines))  # noqa: ASYNC240
         toolbox = build_toolbox(Workspace(Path(folder)), load_catalog())
         there, back = (
             [{"old": f"{a} {n} of", "new": f"{b} {n} of"} for n in range(0, count, count // 20)]
@@ -156,8 +157,8 @@ async def edits(rounds: int, count: int) -> None:
             file = Path(folder, "f")
             file.write_text(file.read_text().replace("line 0 of", "line 0 of"))  # noqa: ASYNC240
 
-        def edit(*turns: list[dict[str, str]]) -> Timed:
-            calls = cycle([_call(toolbox, "edit_file", path="f", edits=turn) for turn in turns])
+        def edit(path: str, *turns: list[dict[str, str]]) -> Timed:
+            calls = cycle([_call(toolbox, "edit_file", path=path, edits=turn) for turn in turns])
 
             async def run() -> None:
                 await next(calls)()
@@ -172,15 +173,15 @@ async def edits(rounds: int, count: int) -> None:
 
         async def miss() -> None:
             with suppress(ToolFailedError):
-                await edit([{"old": "line of a file like no other", "new": ""}])()
+                await edit("f", [{"old": "line of a file like no other", "new": ""}])()
 
         await _compare(
             f"edits of {count} lines",
             {
                 "read, replace, write": rewrite,
                 "the same, and fsync": synced,
-                "edit_file": edit(there[:1], back[:1]),
-                "20 edits": edit(there, back),
+                "edit_file": edit("f", there[:1], back[:1]),
+                "20 edits": edit("twenty", there, back),
                 "a miss": miss,
             },
             rounds,
