@@ -2,7 +2,7 @@
 # pyproject.toml and requirements.lock first, and is quick when neither has changed.
 # PYTHON=/path/to/python3.13 make ... chooses one for a .venv that is not there yet.
 .DEFAULT_GOAL := help
-.PHONY: help dev serve chat acp doctor modes prove trust usage clean-data diagram test record snapshots renew check add remove start upgrade lock format clean venv venv-test venv-check
+.PHONY: help dev serve chat run acp doctor modes prove trust usage clean-data diagram test record snapshots renew check add remove start upgrade lock format clean venv venv-test venv-check
 MAKEFLAGS += --no-print-directory
 # Without .pyc files every process that the tests start would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -32,6 +32,12 @@ serve: venv # serve it in several processes, on the Postgres of DATABASE_URL; PO
 
 chat: venv ## talk to the agent in this terminal, on the server if one runs; THREAD=id|last MODE=slug WORKSPACE=path
 	@exec $(MODESHIFT) chat $(call option,thread,THREAD) $(call option,mode,MODE)
+
+run: # say one message without a terminal; MSG=text THREAD=id|last MODE=slug LIMIT=slug RULES=file MAX_COST=2.50 JSON=1
+	@$(AGAIN) venv >&2
+	@exec $(MODESHIFT) run $(call option,message,MSG) $(call option,thread,THREAD) \
+	  $(call option,mode,MODE) $(call option,limit,LIMIT) $(call option,rules,RULES) \
+	  $(call option,max-cost,MAX_COST) $(call flag,json,JSON)
 
 acp: venv # print the command line that makes it an agent in an editor (Zed, JetBrains, ...)
 	@$(MODESHIFT) acp

@@ -12,12 +12,14 @@ from pages import read_part
 from repository import ROOT
 
 from modeshift.__main__ import COMMANDS
+from modeshift.commands.run_rules import load_rules
 from tests.harness.conversation import SECONDS
+from tests.harness.place import UserFolders
 from tests.harness.root import ENGINE
 from tests.harness.server import Server, running
 
 ADDRESS = "http://127.0.0.1:2024"
-VARIABLES = {"source": "FROM"}
+VARIABLES = {"source": "FROM", "message": "MSG", "max-cost": "MAX_COST"}
 """Of make, where Python has the word for itself."""
 
 
@@ -57,6 +59,12 @@ def test_the_transcript_is_what_the_terminal_shows() -> None:
     assert read_part("transcript") == known.read_text(encoding="utf-8")
 
 
+def test_the_rules_of_a_run_are_of_this_clone(place: UserFolders) -> None:
+    file = place.root / "rules.yaml"
+    file.write_text(read_part("run-rules"))
+    assert len(load_rules(place.loader().deps(), place.settings(), file).rules) == 3
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_make_passes_every_option_on(command: str) -> None:
     _, options = COMMANDS[command]
@@ -67,6 +75,6 @@ def test_make_passes_every_option_on(command: str) -> None:
         run = subprocess.run(["make", "-n", command, *variables], cwd=ROOT, stdout=-1, check=True)
         return run.stdout.decode()
 
-    assert re.findall(r" --(\w+)", show("1")) == names
+    assert re.findall(r" --([\w-]+)", show("1")) == names
     flags = {option for option in options if "=" not in option}
-    assert not flags & {*re.findall(r" --(\w+)", show("0"))}
+    assert not flags & {*re.findall(r" --([\w-]+)", show("0"))}

@@ -55,6 +55,18 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         "remove a mode and its files, and print what else speaks of it",
         {"mode=SLUG": "which"},
     ),
+    "run": (
+        "say one message without a terminal, and print what the agent does; nobody is asked",
+        {
+            "message=TEXT": "what to say; without it, standard input",
+            "thread=ID": "go on with it; or last",
+            "mode=SLUG": "the mode to say it in",
+            "limit=SLUG": "the mode whose rights the thread never exceeds",
+            "rules=FILE": "what to allow where a person would be asked; all else is denied",
+            "max-cost=AMOUNT": "stop there: 2.50 (US dollars), or '500000 tokens'",
+            "json": "an object for each event, a line each",
+        },
+    ),
     "serve": (
         "serve the agent in several processes, with Aegra on Postgres",
         {"port=N": "the port to listen on, 2024 unless given", "workers=N": "how many; 1"},

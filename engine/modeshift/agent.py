@@ -302,6 +302,22 @@ class Agents:
         config = RunnableConfig(configurable={"thread_id": id})
         return Thread(config, load, self.server, running=self._running)
 
+    async def find_thread(self, id: str | None) -> Thread:
+        """The thread, which must be there; ``last`` is the newest, None a new one.
+
+        Raises ``InvalidInputError``.
+        """
+        if id == "last":
+            if not (newest := await self.list_threads(1)):
+                raise InvalidInputError("there is no thread yet; leave THREAD out for a new one")
+            id = next(iter(newest))
+        thread = self.thread(id)
+        if id is not None and not (await thread.state()).values:
+            raise InvalidInputError(
+                f"there is no thread {thread.id!r}; leave THREAD out for a new one"
+            )
+        return thread
+
     async def list_threads(self, limit: int = 20) -> dict[str, str]:
         """The threads that were changed last, by id, as a person knows them.
 

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from modeshift.agent import Agents, Thread, open_agent
+from modeshift.agent import open_agent
 from modeshift.commands.dev import DEFAULTS, find_server
 from modeshift.configuration.own_files import get_history_file
 from modeshift.configuration.prices import load_prices
 from modeshift.configuration.settings import Settings, load_settings
-from modeshift.modes.errors import ConfigurationError, InvalidInputError
+from modeshift.modes.errors import ConfigurationError
 from modeshift.terminal.completion import ChatCompleter
 from modeshift.terminal.conversation import Chat
 from modeshift.terminal.panel import Panel
@@ -42,7 +42,7 @@ async def _talk(settings: Settings, id: str | None, mode: str | None) -> str | N
     """The id of the thread that was open at the end; None if there is no such thread then."""
     address = find_server(settings)
     async with open_agent(settings, address=address) as agents:
-        thread = await _find_thread(agents, id)
+        thread = await agents.find_thread(id)
         deps = await thread.deps()
         model = deps.models.default
         if model == "offline":
@@ -59,14 +59,3 @@ async def _talk(settings: Settings, id: str | None, mode: str | None) -> str | N
         told = f"model {model}{workspace}\n{where}; /help lists the commands, Ctrl-D leaves"
         await panel.run(chat.run(mode, told))
         return chat.thread.id if (await chat.thread.state()).values else None
-
-
-async def _find_thread(agents: Agents, id: str | None) -> Thread:
-    if id == "last":
-        if not (newest := await agents.list_threads(1)):
-            raise InvalidInputError("there is no thread yet; leave THREAD out for a new one")
-        id = next(iter(newest))
-    thread = agents.thread(id)
-    if id is not None and not (await thread.state()).values:
-        raise InvalidInputError(f"there is no thread {thread.id!r}; leave THREAD out for a new one")
-    return thread

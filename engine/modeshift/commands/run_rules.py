@@ -1,0 +1,99 @@
+"""``RunRules``: what ``make run`` allows where a person would be asked; all else it denies."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from modeshift.agent import APPROVE, GivenDecision
+from modeshift.calls.requests import ActionRequest
+from modeshift.configuration.last_loaded import read_user_file
+from modeshift.configuration.settings import Settings
+from modeshift.modes.errors import ConfigurationError, InvalidCallError, describe_misfit
+from modeshift.modes.files import parse_data
+from modeshift.modes.rules.matching import Subject, check_pattern, is_server_tool, word_matches
+from modeshift.threads.deps import AgentDeps
+
+DENIED = "Nobody is there to ask, and no rule of this run allows it. Go on without it."
+_HOW = "give a list of rules, such as {mode: code, tool: edit_file, pattern: 'src/*'}"
+
+
+class RunRule(BaseModel):
+    """One kind of call in one mode; for ``switch_mode`` and ``new_task`` a pattern of modes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mode: str
+    tool: str
+    pattern: str
+
+
+_RULES = TypeAdapter(list[RunRule])
+
+
+@dataclass(frozen=True)
+class RunRules:
+    """Rules that are of this clone's modes and tools."""
+
+    rules: Sequence[RunRule] = ()
+
+    async def decide(self, deps: AgentDeps, action: ActionRequest, mode: str) -> GivenDecision:
+        """Approve what a rule of the mode allows. What a person decides each time is denied."""
+        for rule in self.rules:
+            if (rule.mode, rule.tool) == (mode, action["name"]) and await _allows(
+                deps, action, rule.pattern
+            ):
+                return APPROVE
+        return {"type": "reject", "message": DENIED}
+
+
+async def _allows(deps: AgentDeps, action: ActionRequest, pattern: str) -> bool:
+    try:
+        tool, args = await deps.toolbox.check_call(action["name"], action["args"])
+    except InvalidCallError:  # a question of a node's own has no tool
+        return False
+    if tool.spec.effect.switches_mode:
+        return word_matches(pattern, args["mode_slug"])
+    # A call that cannot be remembered is one that a person decides on each time.
+    return "remember" in action and Subject(tool.spec, args).certainly_matches(pattern)
+
+
+def load_rules(deps: AgentDeps, settings: Settings, file: Path | None) -> RunRules:
+    """The rules in the file; without one, none. Raises ``ConfigurationError``, with what to do."""
+    if file is None:
+        return RunRules()
+    workspace = settings.workspaces or settings.workspace
+    if file.resolve().is_relative_to(workspace.resolve()):
+        raise ConfigurationError(
+            f"{file} is in the workspace, where the agent may write; keep the rules elsewhere"
+        )
+    if (text := read_user_file(file)) is None:
+        raise ConfigurationError(f"there is no file {file}")
+    try:
+        rules = _RULES.validate_python(parse_data(text, str(file)) or [])
+    except ValidationError as error:
+        raise ConfigurationError(f"{file}: {describe_misfit(error)}; {_HOW}") from error
+    for number, rule in enumerate(rules, 1):
+        if problem := _find_problem(deps, rule):
+            raise ConfigurationError(f"{file}: rule {number}: {problem}")
+    return RunRules(rules)
+
+
+def _find_problem(deps: AgentDeps, rule: RunRule) -> str | None:
+    modes, specs = ", ".join(deps.catalog), {spec.name: spec for spec in deps.toolbox.specs}
+    if rule.mode not in deps.catalog:
+        return f"there is no mode {rule.mode!r}; the modes are: {modes}"
+    if rule.tool not in specs:
+        # A server may start later, with a mode that has it.
+        is_known = is_server_tool(rule.tool)
+        known = ", ".join(specs)
+        return None if is_known else f"there is no tool {rule.tool!r}; the tools are: {known}"
+    try:
+        if not specs[rule.tool].effect.switches_mode:
+            check_pattern(specs[rule.tool], rule.pattern)
+        elif not any(word_matches(rule.pattern, slug) for slug in deps.catalog):
+            return f"no mode matches {rule.pattern!r}; the modes are: {modes}"
+    except ValueError as error:
+        return str(error)
+    return None
