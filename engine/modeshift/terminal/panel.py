@@ -375,8 +375,13 @@ class Panel:
             self._app.create_background_task(self._show_pages(pages))
 
     async def _show_pages(self, pages: str) -> None:
-        problem = await run_in_terminal(lambda: show_pages(pages), in_executor=True)
-        self._is_shown = False  # no key of the pager answers
+        def show() -> str:
+            try:
+                return show_pages(pages)
+            finally:
+                self._is_shown = False  # no key of the pager answers: the list is drawn after this
+
+        problem = await run_in_terminal(show, in_executor=True)
         self.print(problem)
 
 

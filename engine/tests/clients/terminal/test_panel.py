@@ -139,6 +139,7 @@ def test_long_output_is_folded_and_paged(clone: Server, monkeypatch: pytest.Monk
         assert "\nlong.txt  +100 -100 · v shows all\n▸ 1 No (r, n)\n" in seen
         terminal.press("v")
         terminal.until_sent("\n   51 +x50\n")
+        terminal.until(CALL)  # no key counts before the list is there again
         terminal.play("y", CODE)
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("PAGER", "'")
