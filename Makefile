@@ -35,7 +35,7 @@ chat: venv ## talk to the agent in this terminal, on the server if one runs; THR
 
 run: # say one message without a terminal; MSG=text THREAD=id|last MODE=slug LIMIT=slug RULES=file MAX_COST=2.50 JSON=1
 	@$(AGAIN) venv >&2
-	@exec $(MODESHIFT) run $(call option,message,MSG) $(call option,thread,THREAD) \
+	@exec env -u MAX_COST $(MODESHIFT) run $(call option,message,MSG) $(call option,thread,THREAD) \
 	  $(call option,mode,MODE) $(call option,limit,LIMIT) $(call option,rules,RULES) \
 	  $(call option,max-cost,MAX_COST) $(call flag,json,JSON)
 

@@ -17,9 +17,11 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
 from modeshift.configuration.own_files import list_databases, list_own_files
+from modeshift.configuration.prices import load_prices
 from modeshift.configuration.settings import Settings, get_default_workspace, load_settings
 from modeshift.configuration.sources import LoadedFiles, Sources
 from modeshift.configuration.workspaces import ANYBODY, Workspaces
+from modeshift.models.ceiling import Ceilings
 from modeshift.models.loading import Models
 from modeshift.modes.catalog import prompts_of
 from modeshift.modes.errors import ConfigurationError
@@ -147,6 +149,11 @@ class AgentLoader:
             bound_answers=self._settings.bound_answers,
             subtask_depth=self._settings.subtask_depth,
             max_switches=self._settings.max_switches,
+            ceilings=Ceilings(
+                self._settings.max_turn_cost,
+                self._settings.max_cost,
+                load_prices(self._settings).find_cost,
+            ),
             started_calls=self._started_calls,
             tests=loaded.tests,
         )

@@ -25,6 +25,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from modeshift.models.ceiling import Ceiling
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.policy import Approvals
 from modeshift.modes.rules.urls import parse_authority
@@ -186,6 +187,12 @@ class Settings(BaseSettings):
     max_switches: int = Field(
         10, ge=0, description="how often the mode is switched in a turn, where the model asks"
     )
+    max_turn_cost: Ceiling | None = Field(
+        None,
+        description="what a turn may cost before a person is asked: `2.50` in US dollars, or "
+        "`500000 tokens`",
+    )
+    max_cost: Ceiling | None = Field(None, description="the same of a whole thread")
     stop_seconds: int = Field(
         30, ge=0, description="how long a step that goes on may take when the server is stopped"
     )
@@ -195,6 +202,11 @@ class Settings(BaseSettings):
     max_steps: int = Field(
         500, ge=1, description="model and tool steps in one run before it is stopped"
     )
+
+    @field_validator("max_turn_cost", "max_cost", mode="before")
+    @classmethod
+    def _read_ceiling(cls, value: str | Ceiling | None) -> Ceiling | None:
+        return Ceiling.parse(value) if isinstance(value, str) else value
 
     @field_validator("models")
     @classmethod

@@ -1,15 +1,15 @@
-"""``Ceiling``: how much a thread, or a turn, may cost: in US dollars, or in tokens."""
+"""``Ceiling``: what a turn or a thread may cost, in US dollars or in tokens."""
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Self
+from typing import Literal, NamedTuple, Self
 
-from modeshift.models.usage import Tokens
+from modeshift.models.usage import Tokens, Usage
 from modeshift.modes.errors import ConfigurationError
 
-_AMOUNT = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)( tokens)?")
+_AMOUNT = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)( tokens)?")
 FindCost = Callable[[Mapping[str, Tokens]], Decimal | None]
 
 
@@ -43,5 +43,54 @@ class Ceiling:
             )
         return cost
 
+    def show(self, amount: Decimal) -> str:
+        """The amount with the ceiling's unit."""
+        return f"{amount:,} tokens" if self.in_tokens else f"{amount} US dollars"
+
     def __str__(self) -> str:
-        return f"{self.amount:,} tokens" if self.in_tokens else f"{self.amount} US dollars"
+        return self.show(self.amount)
+
+
+class Reached(NamedTuple):
+    """A ceiling that is reached."""
+
+    scope: Literal["turn", "thread"]
+    ceiling: Ceiling
+    spent: Decimal
+
+    @property
+    def allowed(self) -> str:
+        """How much there may be in all, once a person lets it go on for as much again."""
+        return str(self.spent + self.ceiling.amount)
+
+
+def _know_no_cost(taken: Mapping[str, Tokens]) -> Decimal | None:  # noqa: ARG001
+    return None
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """What a turn and a thread may cost before a person is asked."""
+
+    turn: Ceiling | None = None
+    thread: Ceiling | None = None
+    find_cost: FindCost = _know_no_cost
+
+    def list_reached(self, usage: Usage) -> list[Reached]:
+        """Those that are reached, where a person has not allowed more. May block.
+
+        Raises ``ConfigurationError`` where a price is not known.
+        """
+        found, allowed = list[Reached](), usage.get("allowed", {})
+        if self.turn is not None:
+            found.append(Reached("turn", self.turn, self._measure(self.turn, usage.get("turn"))))
+        if self.thread is not None:
+            spent = self._measure(self.thread, usage.get("thread"))
+            found.append(Reached("thread", self.thread, spent))
+        return [
+            each for each in found
+            if each.spent >= Decimal(allowed.get(each.scope, each.ceiling.amount))
+        ]  # fmt: skip
+
+    def _measure(self, ceiling: Ceiling, taken: Mapping[str, Tokens] | None) -> Decimal:
+        return ceiling.measure(taken or {}, self.find_cost)

@@ -49,6 +49,8 @@ class Usage(TypedDict, total=False):
     """By the model's name, as the user wrote it."""
     turn: dict[str, Tokens] | None
     """What the last turn took of it; None, which is only in updates, begins a turn."""
+    allowed: dict[str, str]
+    """By ``turn`` and ``thread``, how much a person has allowed beyond the ceiling there is."""
     last: Fill | None
     """As of the last answer; None after a compaction, until the next one."""
 
@@ -95,9 +97,13 @@ def count_answer(answer: AIMessage, model: str, window: int | None) -> Usage:
 def add_usage(before: Usage, more: Usage) -> Usage:
     """A reducer: ``before`` with what is ``more``; ``last`` is replaced, if it is given."""
     turn = more.get("turn", {})
+    allowed = {**before.get("allowed", {}), **more.get("allowed", {})}
+    if turn is None:
+        allowed.pop("turn", None)
     return {
         **before,
         **more,
+        **({"allowed": allowed} if "allowed" in {**before, **more} else {}),
         "thread": add_tokens(before.get("thread", {}), more.get("thread", {})),
         "turn": {} if turn is None else add_tokens(before.get("turn") or {}, turn),
     }

@@ -89,6 +89,10 @@ class ConfigurationError(UserError):
     """Settings with which the agent cannot start."""
 
 
+class CeilingError(UserError):
+    """A turn or a thread has taken what it may, and a person lets it take no more."""
+
+
 class MissingKeyError(ConfigurationError):
     """A model whose provider's key, or package, is not there."""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import get_type_hints
 
+from modeshift.models.ceiling import Ceilings
 from modeshift.modes.effects import Risk
 from modeshift.modes.facts import ProjectTests
 from modeshift.modes.mode import Mode
@@ -38,6 +39,7 @@ class AgentDeps(BoundModes):
     """Whether a decision must name the question it answers."""
     max_switches: int = 10
     """How often the mode is switched in a turn, where the model asks."""
+    ceilings: Ceilings = field(default_factory=Ceilings)
     started_calls: StartedCalls = field(default_factory=StartedCalls)
     tests: ProjectTests | None = None
     """The owner's test command, and the files that it depends on."""

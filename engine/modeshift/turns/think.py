@@ -9,13 +9,14 @@ from langchain_core.runnables import RunnableConfig
 
 from modeshift.messages.instructions import Instruction, place
 from modeshift.models.bound_model import call_model
-from modeshift.models.usage import count_answer
+from modeshift.models.usage import Usage, count_answer
 from modeshift.modes.choice import Seen, choose
-from modeshift.modes.errors import ConfigurationError, ProviderError, TooLongError
+from modeshift.modes.errors import CeilingError, ConfigurationError, ProviderError, TooLongError
 from modeshift.modes.phases import Event, Phase
 from modeshift.observing import Report, observe
 from modeshift.threads.state import Update
 from modeshift.turns.briefing import list_news
+from modeshift.turns.ceiling import ask_to_go_on
 from modeshift.turns.compaction import build_window_error, is_due, may_compact
 from modeshift.turns.start import Start
 from modeshift.turns.subtasks import list_other_calls
@@ -30,12 +31,18 @@ async def ask_model(
     ``notes`` are what the node itself tells the model.
     """
     try:
+        allowed = await ask_to_go_on(start)
         answer, update = await _ask(start, slug, config, notes)
-    except (ProviderError, ConfigurationError) as error:
+    except (ProviderError, ConfigurationError, CeilingError) as error:
         if (subtask := start.state.get("subtask")) is None:
-            raise
+            if not isinstance(error, CeilingError):
+                raise
+            answer = AIMessage(str(error))
+            return answer, Update(messages=[answer])
         (event,) = choose(Phase.THINKING, Seen(in_subtask=True, has_failed=True))
         return event, Update(subtask={**subtask, "failure": str(error)})
+    if allowed:
+        update["usage"] = {**cast("Usage", update.get("usage", {})), **allowed}
     return answer or choose(Phase.THINKING, Seen(needs_summary=True))[0], update
 
 

@@ -1,0 +1,33 @@
+"""``ask_to_go_on``: at a ceiling on the cost a person decides before the model is asked again."""
+
+import asyncio
+
+from modeshift.calls.decisions import ask_yes_or_no
+from modeshift.calls.requests import build_own_request
+from modeshift.models.usage import Usage
+from modeshift.modes.errors import CeilingError
+from modeshift.turns.start import Start
+
+GO_ON = "go_on"
+"""Stands where a call has its tool's name."""
+
+
+async def ask_to_go_on(start: Start) -> Usage:
+    """What a person has allowed, as an update; empty where no ceiling is reached.
+
+    Interrupts the run, and does nothing before. Raises ``CeilingError`` if the person says no.
+    """
+    ceilings, usage = start.deps.ceilings, start.state.get("usage", Usage())
+    if ceilings.turn is None and ceilings.thread is None:
+        return Usage()
+    allowed = {**usage.get("allowed", {})}
+    for reached in await asyncio.to_thread(ceilings.list_reached, usage):
+        scope, ceiling, spent = reached
+        told = f"This {scope} has taken {ceiling.show(spent)}; you are asked at every {ceiling}."
+        unique = (start.thread, start.state["messages"][-1].id, GO_ON, scope, spent)
+        request = build_own_request(GO_ON, f"{told} Go on?", {}, "\0".join(map(str, unique)))
+        decision = ask_yes_or_no(request, is_required=start.deps.bound_answers)
+        if decision["type"] == "reject":
+            raise CeilingError(f"{told} A person has said not to go on.")
+        allowed[scope] = reached.allowed
+    return Usage(allowed=allowed) if allowed != usage.get("allowed", {}) else Usage()
