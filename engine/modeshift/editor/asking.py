@@ -21,7 +21,7 @@ from modeshift.editor.files import Folder, describe_refusal
 from modeshift.editor.session_config import SessionConfig
 from modeshift.modes.effects import Effect
 from modeshift.modes.plain_text import make_readable, to_one_line
-from modeshift.modes.policy import APPROVALS, Approvals
+from modeshift.modes.policy import Approvals
 from modeshift.modes.rules.matching import get_server_part
 from modeshift.threads.deps import AgentDeps
 
@@ -67,7 +67,7 @@ class CallQuestion:
         call = ToolCall(name=action["name"], args=action["args"], id=action["id"])
         view = ToolCallView.of(deps, folder, call)
         preview = preview_call(deps, action, state["mode"], state.get("written", ()))
-        policy = APPROVALS[Approvals(approvals)][0]
+        policy = deps.approval_words[approvals].name
         description = as_prose(f"{action['description']}\nApprovals: {policy}.")
         if view.effect.switches_mode:
             is_subtask = view.effect.starts_subtask

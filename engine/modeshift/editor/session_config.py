@@ -142,6 +142,7 @@ class SessionConfig:
             self._news.get("mode", self._mode),
             self._model,
             self._news.get("approvals", self._approvals),
+            self.loaded.deps.approval_words,
         )
 
     @property

@@ -15,7 +15,6 @@ from modeshift.configuration.prices import Prices
 from modeshift.events import Wrote
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.plain_text import to_one_line
-from modeshift.modes.policy import APPROVALS, Approvals
 from modeshift.terminal.bar import BEGINNING, build_bar
 from modeshift.terminal.cards import Cards
 from modeshift.terminal.choices import Choice
@@ -208,12 +207,12 @@ class Chat:
 
     def _choose_approvals(self, policy: str) -> None:
         if not policy:
-            name, sentence = APPROVALS[Approvals(self._get_current()[1])]
-            self._screen.words(f"{self._get_current()[1]}: {name}. {sentence}")
+            words = self._deps.approval_words[self._get_current()[1]]
+            self._screen.words(f"{words.value}: {words.name}. {words.sentence}")
             return
-        if policy not in (known := [each.value for each in Approvals]):
+        if policy not in (known := self._deps.approval_words):
             raise InvalidInputError(
-                f"unknown approvals {policy!r}; give one of: {', '.join(known)}"
+                f"there are no approvals {policy!r}; type one of: {', '.join(known)}"
             )
         self._chosen["approvals"] = policy
 

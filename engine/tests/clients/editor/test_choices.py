@@ -50,7 +50,7 @@ async def test_what_is_chosen_by_typing(code: Talk) -> None:
     assert await code.say("/approvals auto") == "end_turn"
     assert code.shown == ("code", "auto")
     await code.say("/approvals")
-    assert "Approvals: auto (Auto-accept). Edits, and commands" in code.said
+    assert "Approvals: auto (Auto-accept). Edits of files" in code.said
     await code.say("/approvals manual")
     await code.say(f"/model {GPT}")
     await code.say("/status")
