@@ -109,7 +109,7 @@ class Chat:
         state, run = self._state, None
         if question is not None and question.id != self._postponed:
             try:
-                run = await self._ask(question, state.values)
+                run = await self._ask(question, {**state.values, **self._chosen})
             except KeyboardInterrupt:
                 self._postponed = question.id
                 self._screen.words("Nothing is approved. Enter asks again; a message goes on.")
@@ -255,6 +255,8 @@ class Chat:
         request: Request = question.value
         decisions = await self._cards.decide(self._deps, request["action_requests"], state)
         self._transcript.asked(request["action_requests"][-1]["id"])
+        if self._chosen:  # meanwhile, which an answer has no place for
+            await self.thread.set(**self._chosen)
         return self.thread.answer(question, decisions)
 
     async def _show_run(self, run: Run) -> None:

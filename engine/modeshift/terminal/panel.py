@@ -202,8 +202,9 @@ class Panel:
 
     def _show_choices(self) -> StyleAndTextTuples:
         return _join(
-            ("bold", f"▸ {line}") if place == self._at else ("", f"  {line}")
+            ("bold" if place == self._at else "", part)
             for place, line in enumerate(number_choices(self._choices))
+            for part in wrap(line, "▸ " if place == self._at else "  ", "    ")
         )
 
     # What is read.

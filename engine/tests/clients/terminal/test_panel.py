@@ -123,6 +123,16 @@ def test_the_bar_says_that_one_is_in_a_subtask(chat: Terminal) -> None:
     assert chat.bar.startswith("── ask · Ask first · ")
 
 
+def test_what_auto_accept_turns_on_is_said_and_it_is_offered_once(chat: Terminal) -> None:
+    seen = chat.say("switch to code", SWITCH)
+    assert "Yes, and auto-accept. Edits of files run unasked; commands ask, as" in seen
+    other = "Another mode (m)"
+    chat.play(CTRL_C, ASK, "/approvals auto", ASK, ENTER, other, "y", CODE)
+    assert "Auto-accept" in chat.bar
+    chat.play("/approvals manual", CODE, "list", CODE)
+    assert "Ask first" in chat.bar
+
+
 def test_long_output_is_folded_and_paged(clone: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     clone.workspace.mkdir(exist_ok=True)
     (clone.workspace / "long.txt").write_text("".join(f"line {n}\n" for n in range(100)))
@@ -139,6 +149,7 @@ def test_long_output_is_folded_and_paged(clone: Server, monkeypatch: pytest.Monk
         assert "\nlong.txt  +100 -100 · v shows all\n▸ 1 No (r, n)\n" in seen
         terminal.press("v")
         terminal.until_sent("\n   51 +x50\n")
+        terminal.until(CALL)
         terminal.play("y", CODE)
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("PAGER", "'")
@@ -161,7 +172,7 @@ def test_threads_are_chosen_by_what_was_said(tmp_path: Path) -> None:
         terminal.play("2", CODE, "/approvals", CODE, "/diff", CODE)
         seen = terminal.text.rpartition("▸ list")[2]
         assert "\n> list\n" in seen
-        assert "manual: Ask first. Every call that is not read-only asks.\n" in seen
+        assert "manual: Ask first. Whatever is not read-only asks," in seen
         assert "This thread has changed no file." in seen
         listed = terminal.say("/threads", " · code · waits for you")
         terminal.play("2", CALL, "y", CODE, "/diff", CODE)
