@@ -12,6 +12,7 @@ from typing import Any, cast
 from langgraph.types import Overwrite
 
 from modeshift.modes.errors import InvalidInputError
+from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.state import Remembered, State, Update
 
@@ -42,6 +43,20 @@ def list_remembered(state: Mapping[str, Any], news: Mapping[str, Any]) -> list[R
     ids = [*state.get("forget", ()), *news.get("forget", ())]
     kept = {each["id"]: each for each in _drop(_list_all(state), ids)}
     return list(kept.values())
+
+
+def find_new(state: Mapping[str, Any], update: Mapping[str, Any]) -> list[Remembered]:
+    """What the update remembers and the state does not."""
+    known = {each["id"] for each in _list_all(state)}
+    return [each for each in update.get("remembered") or () if each["id"] not in known]
+
+
+def describe_remembered(deps: AgentDeps, remembered: Remembered) -> str:
+    """What runs unasked, on one line: the tool, the call or the pattern, and the mode."""
+    slug, pattern = remembered["mode"], to_one_line(remembered["pattern"])
+    name = deps.catalog[slug].name if slug in deps.catalog else slug
+    what = f"exactly {pattern!r}" if remembered["exact"] else f"what matches {pattern!r}"
+    return f"{remembered['tool']}, {what}, in {name} mode"
 
 
 def check_forget(

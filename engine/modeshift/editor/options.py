@@ -18,6 +18,10 @@ COMMANDS = {
         "what to go on with (or nothing)",
     ),
     "approvals": ("Set, or show, what runs without asking", "manual, or auto"),
+    "allowed": (
+        "Show what runs without asking as you have said always, or take one back",
+        "its number, or all",
+    ),
     "model": ("Set, or show, the model", "its name (or nothing, to see them)"),
     "status": ("Show the mode, the approvals and the model", ""),
 }

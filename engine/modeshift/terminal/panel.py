@@ -376,9 +376,13 @@ class Panel:
             self._app.create_background_task(self._show_pages(pages))
 
     async def _show_pages(self, pages: str) -> None:
-        problem = await run_in_terminal(lambda: show_pages(pages), in_executor=True)
-        self._is_shown = False  # no key of the pager answers
-        self.print(problem)
+        def show() -> str:
+            problem = show_pages(pages)
+            self._is_shown = False  # until the choices are drawn anew: no key of the pager answers
+            return problem
+
+        if problem := await run_in_terminal(show, in_executor=True):
+            self.print(problem)
 
 
 def _join(lines: Iterable[tuple[str, str]]) -> StyleAndTextTuples:

@@ -94,6 +94,15 @@ async def test_always_is_for_this_session_and_this_file(code: Talk, workspace: P
     another = await code.editor.talk(workspace, "code")
     await another.say("write a.txt: c\nrun echo a | cat")
     assert another.options_asked == [always, ["Allow once", "Reject"]]
+    await code.say("/allowed")
+    assert "1: write_file, exactly 'a.txt', in Code mode" in code.said
+    for wrong in ("2", "a.txt"):
+        with pytest.raises(RequestError, match="/allowed shows no"):
+            await code.say(f"/allowed {wrong}")
+    await code.say("/allowed 1")
+    assert code.said.endswith('No "always" of yours holds in this session.')
+    await code.say("write a.txt: d")
+    assert (len(code.asked), (workspace / "a.txt").read_text()) == (3, "b")
 
 
 @pytest.mark.parametrize(

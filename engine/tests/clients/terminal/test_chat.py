@@ -178,7 +178,8 @@ def test_commands(chat: Terminal) -> None:
     assert "Esc, Ctrl-C      stop the agent" in chat.say("/help", ASK)
     assert "there is no mode or command 'kode'" in chat.say("/kode", ASK)
     chat.play("\x1b[A", "ask> /kode", CTRL_C, ASK)  # the line before, from the history
-    assert "there are no approvals 'some'; type one of: manual, auto" in chat.say("/approvals some", ASK)
+    seen = chat.say("/approvals some", ASK)
+    assert "there are no approvals 'some'; type one of: manual, auto" in seen
     seen = chat.say("/status", ASK)
     assert re.search(
         r"thread     [0-9a-f-]{36}\n  now        ask · Ask first · [\d,]+ tokens · offline", seen
