@@ -32,6 +32,7 @@ from langgraph.types import Command, Interrupt, StateSnapshot, StreamMode
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIError, NotFoundError
 
+from modeshift.calls.remembered import check_forget, list_remembered
 from modeshift.configuration.databases import open_threads
 from modeshift.configuration.loading import AgentCache
 from modeshift.configuration.settings import Settings, load_settings
@@ -45,7 +46,8 @@ from modeshift.threads.checks import check_settings
 from modeshift.threads.compiled import Agent
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.journal import Journal
-from modeshift.threads.mailbox import Mailbox
+from modeshift.threads.mailbox import Mailbox, read_host_changes
+from modeshift.threads.state import Remembered
 
 GivenDecision = dict[str, Any]
 APPROVE: GivenDecision = {"type": "approve"}
@@ -141,14 +143,36 @@ class Thread:
                         await runs.cancel(self.id, run["run_id"], wait=True)
 
     async def set(self, **settings: Any) -> None:
-        """Set ``mode``, ``limit`` or ``approvals``, from the next step on, whoever takes it."""
+        """Set ``mode``, ``limit`` or ``approvals``, from the next step on, whoever takes it.
+
+        Or ``forget`` what is ``remembered``, by ids or ``all``.
+        """
         if self.server is not None:
             await self._create()
             with self._explain():
                 await self._client.http.patch(f"/threads/{self.id}/mode", json=settings)
             return
         agent = await self.load()
-        await Mailbox(agent.store).put(self.id, check_settings(agent.live.deps, settings))
+        checked = check_settings(agent.live.deps, settings)
+        if "forget" in checked:
+            checked["forget"] = check_forget(*await self._read_news(), checked["forget"])
+        await Mailbox(agent.store).put(self.id, checked)
+
+    async def remembered(self) -> list[Remembered]:
+        """What runs unasked, as a person has said "always", from the next step on."""
+        if self.server is None:
+            return list_remembered(*await self._read_news())
+        with self._explain():
+            try:
+                answer = await self._client.http.get(f"/threads/{self.id}/mode")
+            except NotFoundError:
+                return []
+        return list(answer["remembered"])
+
+    async def _read_news(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """The state, and what the host has set since."""
+        state, store = (await self.state()).values, (await self.load()).store
+        return state, await read_host_changes(store, self.id, state)
 
     async def state(self) -> StateSnapshot:
         """As LangGraph has it; without values where there is no such thread."""

@@ -1,13 +1,8 @@
-"""Remembered approvals: a person's "always allow this", for one tool and a pattern or one call.
-
-Each applies in the thread, mode and workspace in which it was given, until the mode's
-definition or the user's rules change.
-"""
+"""``digest_contents``: the files of a call as they are, were approved, and will be."""
 
 import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -16,7 +11,7 @@ from modeshift.calls.judging import get_key
 from modeshift.modes.errors import ToolFailedError
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.journal import UNREADABLE, BegunCall, FileDigests
-from modeshift.threads.state import Planned, Remembered
+from modeshift.threads.state import Planned
 from modeshift.tools.workspace.text import (
     TextFormat,
     find_places,
@@ -107,47 +102,3 @@ def renew_approvals(
 def _approved_contents(planned: Planned) -> Mapping[str, str]:
     approved = planned["approved"]
     return approved.get("contents", {}) if approved is not None else {}
-
-
-ALL = "all"
-
-
-def remember(
-    deps: AgentDeps, mode_slug: str, tool: str, pattern: str, *, exact: bool
-) -> Remembered:
-    """A record of an approval that is given now."""
-    digest = deps.seat(mode_slug).environment
-    return Remembered(
-        id=sha256(f"{digest}\0{tool}\0{exact}\0{pattern}".encode()).hexdigest()[:12],
-        mode=mode_slug,
-        tool=tool,
-        pattern=pattern,
-        exact=exact,
-        digest=digest,
-        when=datetime.now(UTC).isoformat(timespec="milliseconds"),
-    )
-
-
-def forget(
-    deps: AgentDeps, remembered: Sequence[Remembered], ids: Sequence[str]
-) -> tuple[list[Remembered], list[str]]:
-    """The approvals that remain: without ``ids``, and without invalid ones; and the notices."""
-    known = {approval["id"] for approval in remembered}
-    notices = [
-        f"no approval {id!r} is remembered in this thread, so none was revoked"
-        for id in ids
-        if id != ALL and id not in known
-    ]
-    remaining = []
-    for approval in remembered:
-        if ALL in ids or approval["id"] in ids:
-            continue
-        slug = approval["mode"]
-        if slug in deps.catalog and approval["digest"] == deps.seat(slug).environment:
-            remaining.append(approval)
-        else:
-            notices.append(
-                f"the approval for {approval['tool']} {approval['pattern']!r} in mode {slug!r} is "
-                "revoked: the mode, your rules or the workspace have changed"
-            )
-    return remaining, notices

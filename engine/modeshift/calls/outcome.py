@@ -6,9 +6,10 @@ from typing import Any, Literal, assert_never
 
 from langchain_core.messages import ToolCall, ToolMessage
 
-from modeshift.calls.contents import digest_contents, remember
+from modeshift.calls.contents import digest_contents
 from modeshift.calls.decisions import Approve, Decision, Edit, Respond
 from modeshift.calls.judging import Judged, JudgedQuestion, judge
+from modeshift.calls.remembered import remember
 from modeshift.calls.requests import MAX_REASON, NO_REASON
 from modeshift.calls.ways import list_suggestions
 from modeshift.messages.normal_form import get_call_id

@@ -10,7 +10,7 @@ from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Event, Phase
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import read_host_changes
-from modeshift.threads.routing import change_mode, next_step, sets_only_approvals
+from modeshift.threads.routing import change_mode, leaves_plan, next_step
 from modeshift.threads.state import ActTask, State, Update
 
 
@@ -30,7 +30,7 @@ async def move_on(
     if not task["is_last"]:
         return Command(update=update)
     host_changes = await read_host_changes(store, thread, task)
-    if host_changes and not sets_only_approvals(host_changes):
+    if host_changes and not leaves_plan(host_changes):
         # What is left of the plan was judged before: ``intake`` answers it.
         return Command(update={**update, "plan": []}, goto="intake")
     seen = Seen(

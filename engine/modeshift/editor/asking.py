@@ -21,7 +21,6 @@ from modeshift.editor.files import Folder, describe_refusal
 from modeshift.editor.session_config import SessionConfig
 from modeshift.modes.effects import Effect
 from modeshift.modes.plain_text import make_readable, to_one_line
-from modeshift.modes.policy import APPROVALS, Approvals
 from modeshift.modes.rules.matching import get_server_part
 from modeshift.threads.deps import AgentDeps
 
@@ -67,7 +66,7 @@ class CallQuestion:
         call = ToolCall(name=action["name"], args=action["args"], id=action["id"])
         view = ToolCallView.of(deps, folder, call)
         preview = preview_call(deps, action, state["mode"], state.get("written", ()))
-        policy = APPROVALS[Approvals(approvals)][0]
+        policy = deps.approval_words[approvals].name
         description = as_prose(f"{action['description']}\nApprovals: {policy}.")
         if view.effect.switches_mode:
             is_subtask = view.effect.starts_subtask
@@ -135,9 +134,7 @@ def _show_call(
 def _offer_modes(
     deps: AgentDeps, action: ActionRequest, mode: str, approvals: str, *, is_subtask: bool
 ) -> Iterator[Option]:
-    yeses = [("manual", "Yes, and approve each action"), ("auto", "Yes, and auto-accept")]
-    (now, stay), (other, change) = reversed(yeses) if approvals == Approvals.AUTO else yeses
-    yield Option(now, stay, "allow_once", {"type": "approve", "approvals": now})
+    yield Option(approvals, "Yes", "allow_once", {"type": "approve", "approvals": approvals})
     no = "No" if is_subtask else "No, stay"
     yield Option("reject", no, "reject_once", {"type": "reject"})
     others = [slug for slug in deps.catalog if slug not in (mode, action["args"].get("mode_slug"))]
@@ -148,7 +145,10 @@ def _offer_modes(
             edited = {"type": "edit", "edited_action": {"name": action["name"], "args": args}}
             name = f"Yes, but {'in' if is_subtask else 'to'} {target.name} mode"
             yield Option(f"to-{slug}", name, "allow_once", edited)
-    yield Option(other, change, "allow_always", {"type": "approve", "approvals": other})
+    (other,) = (words for value, words in deps.approval_words.items() if value != approvals)
+    name = f"Yes, and {other.name.lower()}. {other.sentence}"
+    decision = {"type": "approve", "approvals": other.value}
+    yield Option(other.value, name, "allow_always", decision)
 
 
 def _offer_answers(action: ActionRequest) -> Iterator[Option]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from acp import schema
 
+from modeshift.modes.approval_words import ApprovalWords
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.mode import Mode
-from modeshift.modes.policy import APPROVALS, Approvals
 
 COMPACT = "compact"
 """The slash command that asks for a summary; a mode of this name comes first."""
@@ -18,6 +18,10 @@ COMMANDS = {
         "what to go on with (or nothing)",
     ),
     "approvals": ("Set, or show, what runs without asking", "manual, or auto"),
+    "allowed": (
+        "Show what runs without asking as you have said always, or take one back",
+        "its number, or all",
+    ),
     "model": ("Set, or show, the model", "its name (or nothing, to see them)"),
     "status": ("Show the mode, the approvals and the model", ""),
 }
@@ -34,13 +38,15 @@ class Options:
     mode: str
     model: str
     approvals: str
+    words: Mapping[str, ApprovalWords]
+    """Of approvals, by value."""
 
     def check(self, option: str, value: object) -> str:
         """The value, if it is one of the option's; raises ``InvalidInputError`` naming those."""
         known = {
             "mode": list(self.modes),
             "model": list(self.models),
-            "approvals": [value.value for value in APPROVALS],
+            "approvals": list(self.words),
         }
         if option not in known:
             raise InvalidInputError(
@@ -66,7 +72,7 @@ class Options:
         """The complete list, which every response and update has to carry."""
         modes = [(slug, mode.name, _describe(mode)) for slug, mode in self.modes.items()]
         models = [(name, name, "") for name in self.models]
-        approvals = [(value.value, *words) for value, words in APPROVALS.items()]
+        approvals = [(each.value, each.name, each.sentence) for each in self.words.values()]
         return [
             _select("mode", "What the agent may do, and how it works", self.mode, modes),
             _select("model", "For modes that name none of their own", self.model, models),
@@ -95,10 +101,10 @@ class Options:
 
     def describe(self, option: str) -> str:
         """What is chosen of the option, or of all for any other word, in Markdown."""
-        approvals = APPROVALS[Approvals(self.approvals)]
+        approvals = self.words[self.approvals]
         texts = {
             "mode": f"{self.modes[self.mode].name} mode.",
-            "approvals": f"Approvals: {self.approvals} ({approvals[0]}). {approvals[1]}",
+            "approvals": f"Approvals: {self.approvals} ({approvals.name}). {approvals.sentence}",
             "model": f"Model: {self.model}. There are: {', '.join(self.models)}.",
         }
         return texts.get(option) or "\n\n".join(texts.values())

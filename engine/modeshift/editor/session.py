@@ -151,6 +151,9 @@ class EditorSession:
 
     async def _obey(self, option: str, value: str) -> None:
         """Take a choice that was typed; without a value, show what is chosen."""
+        if option == "allowed":
+            await self._updates.say_plainly(await self._config.list_allowed(value))
+            return
         if value:
             with self._store.claim(self.id):
                 await self._config.choose(option, value)

@@ -20,6 +20,7 @@ from langgraph.graph import END
 from langgraph.types import Interrupt
 
 from modeshift.agent import STREAMS, Thread
+from modeshift.calls.remembered import ALL, describe_remembered
 from modeshift.configuration.loading import AgentCache, CachedAgent
 from modeshift.configuration.prices import CURRENCY, load_prices
 from modeshift.configuration.settings import Settings
@@ -29,6 +30,7 @@ from modeshift.editor.store import Record, Sessions
 from modeshift.models.usage import Tokens, Usage, add_usage
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.phases import Phase
+from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.compiled import Agent
 from modeshift.threads.mailbox import REVISION, Mailbox
 from modeshift.tools.servers import Server
@@ -142,6 +144,7 @@ class SessionConfig:
             self._news.get("mode", self._mode),
             self._model,
             self._news.get("approvals", self._approvals),
+            self.loaded.deps.approval_words,
         )
 
     @property
@@ -220,6 +223,19 @@ class SessionConfig:
             if self.mode_is_pending.is_set() and not self._is_running:
                 await self._updates.end_open_calls(WITHDRAWN)
             await self.show()
+
+    async def list_allowed(self, forget: str) -> str:
+        """What a person always allows, by number, without the one to ``forget``, or ``all``."""
+        remembered = await self.thread.remembered()
+        if forget:
+            ids = {str(n): [each["id"]] for n, each in enumerate(remembered, 1)} | {ALL: ALL}
+            if forget not in ids:
+                raise InvalidInputError(f"/allowed shows no {to_one_line(forget)!r}")
+            await self.thread.set(forget=ids[forget])
+            remembered = await self.thread.remembered()
+        described = [describe_remembered(self.loaded.deps, each) for each in remembered]
+        lines = [f"{n}: {line}" for n, line in enumerate(described, 1)]
+        return "\n".join(lines) or 'No "always" of yours holds in this session.'
 
     async def change(self, **changes: object) -> None:
         """Change and store the record."""

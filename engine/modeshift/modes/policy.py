@@ -93,11 +93,6 @@ class Approvals(StrEnum):
     """Edits inside the workspace and commands in the sandbox run without asking, too."""
 
 
-APPROVALS = {
-    Approvals.MANUAL: ("Ask first", "Every call that is not read-only asks."),
-    Approvals.AUTO: ("Auto-accept", "Edits, and commands in the sandbox, run unasked."),
-}
-"""What people read: a name, and a sentence."""
 NO_SANDBOX = "runs a command, not sandboxed"
 
 

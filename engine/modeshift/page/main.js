@@ -19,7 +19,11 @@ const PHASES = {
 const [listed, chart] = await Promise.all([call("GET", "/modes"), call("GET", "/modeshift/chart")]);
 const modes = new Map(listed.map((one) => [one.slug, one]));
 const first = listed.find((one) => one.is_default) ?? listed[0];
-const thread = new Thread({ mode: first?.slug, approvals: chart.approvals, limit: null });
+const thread = new Thread({
+  mode: first?.slug,
+  approvals: chart.approvals.find((one) => one.is_default).value,
+  limit: null,
+});
 
 const threads = new Threads(get("threads"), {
   onopen: (id) => (location.hash = id ?? ""),

@@ -1,4 +1,4 @@
-"""``ROUTES``: the modes there are, and a thread's mode, limit and approvals.
+"""``ROUTES``: the modes there are, a thread's mode, limit and approvals, and what it remembers.
 
 Beside the server's own routes, and on top of them: who may do what to which thread is for those to
 say. The YAML in the docstrings is for ``/docs``.
@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from modeshift.calls.judging import judge_question
+from modeshift.calls.remembered import ALL, check_forget, forget, list_remembered
 from modeshift.calls.ways import list_ways_out
 from modeshift.configuration.loading import get_served, get_served_cache
 from modeshift.configuration.workspaces import KEY, Workspaces
@@ -27,7 +28,7 @@ from modeshift.server.checkpointer import is_opened, read_values
 from modeshift.storage.kept_threads import spell_thread
 from modeshift.threads.checks import check_settings
 from modeshift.threads.deps import AgentDeps
-from modeshift.threads.mailbox import REVISION, SETTINGS, Mailbox
+from modeshift.threads.mailbox import REVISION, RIGHTS, SETTINGS, Mailbox
 from modeshift.threads.state import State
 
 OURSELVES = "modeshift"
@@ -54,7 +55,8 @@ async def show_chart(request: Request) -> Response:
     tags: [Modes]
     responses:
       "200": {description: "phases, edges as [source, event, target], ways between modes, those
-        from which not every mode is open, approvals"}
+        from which not every mode is open, approvals (value, name,
+        sentence, is_default)"}
     """
     deps = await get_deps(request)
     return JSONResponse(
@@ -68,7 +70,10 @@ async def show_chart(request: Request) -> Response:
                 for source, target, edge in deps.edges.list_edges(way)
             ],
             "limited": [slug for slug in deps.catalog if deps.edges.is_limited(slug, Way.ASK)],
-            "approvals": deps.approvals.value,
+            "approvals": [
+                {**asdict(words), "is_default": value == deps.approvals}
+                for value, words in deps.approval_words.items()
+            ],
         }
     )
 
@@ -79,7 +84,8 @@ async def read_mode(request: Request) -> Response:
     ---
     summary: A thread's mode, limit and approvals
     tags: [Modes]
-    responses: {"200": {description: "mode, limit, approvals; is_pending until the run has them"}}
+    responses: {"200": {description: "mode, limit, approvals; is_pending until the run has them;
+      remembered, the calls that run unasked as somebody has said always"}}
     """
     thread = await call_server(request, "GET", _get_thread(request))
     if not thread.is_success:
@@ -105,6 +111,8 @@ async def set_mode(request: Request) -> Response:
               mode: {type: string}
               limit: {type: [string, "null"], description: null lifts it}
               approvals: {type: string, enum: [manual, auto]}
+              forget: {type: array, items: {type: string},
+                description: 'ids in "remembered", or "all"'}
     responses:
       "200": {description: As GET; "begun" names the tools of calls that had begun and go on}
       "404": {description: No such thread}
@@ -119,6 +127,8 @@ async def set_mode(request: Request) -> Response:
     changed = await call_server(request, "PATCH", path, {"metadata": {}})
     if not changed.is_success:
         return pass_on(changed)
+    if "forget" in settings:
+        settings["forget"] = check_forget(*await _read(request, mailbox), settings["forget"])
     await mailbox.put(thread, settings)
     begun = await deps.started_calls.journal.list_going(thread)
     values, news = await _read(request, mailbox)
@@ -134,12 +144,17 @@ async def _take_in(
     if not values:
         return False
     path = f"{_get_thread(request)}/state"
-    update = dict(news)
+    update, given = dict(news), [*values.get("forget", ()), *news.get("forget", ())]
+    if given:
+        update |= forget(cast("State", {**values, "parents": []}), given)
+        # The conversations that wait have messages: ``intake`` writes those.
+        waiting = list_remembered({"parents": values.get("parents", ())}, {})
+        update["forget"] = [each["id"] for each in waiting if {ALL, each["id"]} & {*given}]
     phase = values.get("phase", Phase.IDLE)
     if phase == Phase.REVIEWING or phase not in list(Phase):
         state = (await call_server(request, "GET", path)).json()
         if state.get("interrupts"):
-            if phase != Phase.REVIEWING or await _is_same_question(deps, state["values"], news):
+            if phase != Phase.REVIEWING or await _is_same_question(deps, state["values"], update):
                 return False
             update["phase"] = Phase.IDLE.value
     # The server refuses it while a run goes on.
@@ -147,9 +162,11 @@ async def _take_in(
     return written.is_success
 
 
-async def _is_same_question(deps: AgentDeps, values: dict[str, Any], news: dict[str, Any]) -> bool:
+async def _is_same_question(
+    deps: AgentDeps, values: dict[str, Any], update: dict[str, Any]
+) -> bool:
     """As ``review`` will judge it."""
-    state = cast("State", {**values, **news, "messages": convert_to_messages(values["messages"])})
+    state = cast("State", {**values, **update, "messages": convert_to_messages(values["messages"])})
     return state["mode"] in deps.catalog and await judge_question(deps, state) is not None
 
 
@@ -165,7 +182,7 @@ async def create_thread(request: Request) -> Response:
     body = await _read_body(request)
     settings, workspace = (await get_served_cache()).settings, body.pop(KEY, None)
     places = Workspaces(settings, mailbox)
-    checked = check_settings(deps, {key: body.pop(key) for key in SETTINGS if key in body})
+    checked = check_settings(deps, {key: body.pop(key) for key in RIGHTS if key in body})
     thread = str(body.setdefault("thread_id", str(uuid4())))
     choice, chosen = (thread, get_request_user(request), workspace), None
     if workspace is not None or settings.workspaces is not None:
@@ -257,9 +274,9 @@ def _show(
     deps: AgentDeps, values: dict[str, Any], news: dict[str, Any], *, is_pending: bool
 ) -> dict[str, Any]:
     now = {"mode": deps.catalog.default, "limit": None, "approvals": deps.approvals.value}
-    now |= {key: values[key] for key in SETTINGS if key in values}
-    now |= {key: news[key] for key in SETTINGS if key in news}
-    return {**now, "is_pending": is_pending}
+    now |= {key: values[key] for key in RIGHTS if key in values}
+    now |= {key: news[key] for key in RIGHTS if key in news}
+    return {**now, "remembered": list_remembered(values, news), "is_pending": is_pending}
 
 
 def _describe(deps: AgentDeps, slug: str) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from typing import Any
 
 from modeshift.agent import find_title
 from modeshift.modes.plain_text import to_one_line
-from modeshift.modes.policy import APPROVALS, Approvals
 from modeshift.terminal.screen import fit_to_width, measure
 from modeshift.threads.deps import AgentDeps
 
@@ -23,7 +22,7 @@ def build_bar(
     used, window = last.get("used") or 0, last.get("window")
     parts = [
         f"{mode} / sub-task" if values.get("subtask") else mode,
-        APPROVALS[Approvals(approvals)][0],
+        deps.approval_words[approvals].name,
         f"{used:,} tokens" + (f" ({used / window:.0%})" if window else ""),
         deps.catalog[mode].model or deps.models.default,
         "" if cost is None else f"${cost:.2f}",

@@ -73,7 +73,7 @@ class Cards:
             for plan in preview["switch"]["plans"] if preview and "switch" in preview else []:
                 self._screen.words(f"{plan['path']}:", BOLD)
                 self._screen.text(plan)
-            title, choices = "", _list_switch_choices(state)
+            title, choices = "", _list_switch_choices(deps, state)
         else:
             title = self._show_call(deps, action, preview)
             choices = _list_call_choices(action, is_tool=preview is not None)
@@ -207,10 +207,11 @@ def _list_call_choices(action: ActionRequest, *, is_tool: bool) -> list[Choice]:
     return choices
 
 
-def _list_switch_choices(state: Mapping[str, Any]) -> list[Choice]:
+def _list_switch_choices(deps: AgentDeps, state: Mapping[str, Any]) -> list[Choice]:
     choices = [NO, Choice("a", "Yes", "y"), Choice("m", "Another mode")]
     if state.get("approvals") != Approvals.AUTO:
-        choices.append(Choice("u", "Yes, and auto-accept"))
+        words = deps.approval_words[Approvals.AUTO]
+        choices.append(Choice("u", f"Yes, and {words.name.lower()}. {words.sentence}"))
     return choices
 
 

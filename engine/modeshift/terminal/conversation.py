@@ -10,12 +10,12 @@ from langgraph.types import Interrupt, StateSnapshot
 
 from modeshift.agent import Agents, Run, Thread
 from modeshift.calls.file_changes import list_changes
+from modeshift.calls.remembered import ALL, describe_remembered, find_new
 from modeshift.calls.requests import Request
 from modeshift.configuration.prices import Prices
 from modeshift.events import Wrote
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.plain_text import to_one_line
-from modeshift.modes.policy import APPROVALS, Approvals
 from modeshift.terminal.bar import BEGINNING, build_bar
 from modeshift.terminal.cards import Cards
 from modeshift.terminal.choices import Choice
@@ -28,6 +28,7 @@ from modeshift.threads.routing import is_cut_off
 
 COMMANDS = {
     "approvals": "what runs unasked; with manual or auto, set it",
+    "allowed": "what runs unasked as you have said always, and a way to take it back",
     "compact": "put a summary in the place of the conversation",
     "diff": "what the thread has changed",
     "threads": "go on with another thread",
@@ -110,7 +111,7 @@ class Chat:
         state, run = self._state, None
         if question is not None and question.id != self._postponed:
             try:
-                run = await self._ask(question, state.values)
+                run = await self._ask(question, {**state.values, **self._chosen})
             except KeyboardInterrupt:
                 self._postponed = question.id
                 self._screen.words("Nothing is approved. Enter asks again; a message goes on.")
@@ -180,6 +181,8 @@ class Chat:
                 self._show_status()
             case "approvals":
                 self._choose_approvals(text)
+            case "allowed":
+                await self._show_allowed()
             case "diff":
                 await self._show_changes()
             case "threads":
@@ -208,14 +211,33 @@ class Chat:
 
     def _choose_approvals(self, policy: str) -> None:
         if not policy:
-            name, sentence = APPROVALS[Approvals(self._get_current()[1])]
-            self._screen.words(f"{self._get_current()[1]}: {name}. {sentence}")
+            words = self._deps.approval_words[self._get_current()[1]]
+            self._screen.words(f"{words.value}: {words.name}. {words.sentence}")
             return
-        if policy not in (known := [each.value for each in Approvals]):
+        if policy not in (known := self._deps.approval_words):
             raise InvalidInputError(
-                f"unknown approvals {policy!r}; give one of: {', '.join(known)}"
+                f"there are no approvals {policy!r}; type one of: {', '.join(known)}"
             )
         self._chosen["approvals"] = policy
+
+    async def _show_allowed(self) -> None:
+        remembered = await self.thread.remembered()
+        if not remembered:
+            self._screen.words('No "always" of yours holds in this thread.')
+            return
+        choices = [Choice("#", "Leave it so")]
+        choices += [
+            Choice(each["id"], describe_remembered(self._deps, each)) for each in remembered
+        ]
+        choices.append(Choice(ALL, "All of it"))
+        key = await self._panel.choose("Runs unasked; take back", choices, "#")
+        if key != "#":
+            await self.thread.set(forget=[key])
+
+    def _tell_allowed(self, update: Mapping[str, Any]) -> None:
+        for each in find_new(self._state.values, update):
+            what = describe_remembered(self._deps, each)
+            self._screen.words(f"Runs unasked from now on: {what}. /allowed takes it back.", FAINT)
 
     async def _choose_thread(self) -> None:
         threads = await self._agents.list_threads()
@@ -256,6 +278,8 @@ class Chat:
         request: Request = question.value
         decisions = await self._cards.decide(self._deps, request["action_requests"], state)
         self._transcript.asked(request["action_requests"][-1]["id"])
+        if self._chosen:  # meanwhile, which an answer has no place for
+            await self.thread.set(**self._chosen)
         return self.thread.answer(question, decisions)
 
     async def _show_run(self, run: Run) -> None:
@@ -276,10 +300,12 @@ class Chat:
         async for event in run:
             if isinstance(event, Wrote):
                 self._chosen = {}
+                self._tell_allowed(event.update)
                 self._state.values.update(_list_shown(event.update))
             self._transcript.show_event(self._deps, event)
 
 
 def _list_shown(update: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What of an update the bar shows at once."""
-    return {key: update[key] for key in ("mode", "approvals", "subtask") if key in update}
+    """What of an update is shown at once."""
+    keys = ("mode", "approvals", "subtask", "remembered")
+    return {key: update[key] for key in keys if key in update}

@@ -202,8 +202,9 @@ class Panel:
 
     def _show_choices(self) -> StyleAndTextTuples:
         return _join(
-            ("bold", f"▸ {line}") if place == self._at else ("", f"  {line}")
+            ("bold" if place == self._at else "", part)
             for place, line in enumerate(number_choices(self._choices))
+            for part in wrap(line, "▸ " if place == self._at else "  ", "    ")
         )
 
     # What is read.
@@ -376,13 +377,12 @@ class Panel:
 
     async def _show_pages(self, pages: str) -> None:
         def show() -> str:
-            try:
-                return show_pages(pages)
-            finally:
-                self._is_shown = False  # no key of the pager answers: the list is drawn after this
+            problem = show_pages(pages)
+            self._is_shown = False  # until the choices are drawn anew: no key of the pager answers
+            return problem
 
-        problem = await run_in_terminal(show, in_executor=True)
-        self.print(problem)
+        if problem := await run_in_terminal(show, in_executor=True):
+            self.print(problem)
 
 
 def _join(lines: Iterable[tuple[str, str]]) -> StyleAndTextTuples:

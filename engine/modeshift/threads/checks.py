@@ -151,7 +151,8 @@ def build_input_check(catalog: Catalog, tools: Sequence[ToolSpec], state: type =
 
 def build_settings_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Check:
     """A check of what the host sets in a thread beside its runs."""
-    checks = {key: _build_checks(catalog, tools, State)[key] for key in SETTINGS}
+    known = _build_checks(catalog, tools, State) | {"forget": _check_ids}
+    checks = {key: known[key] for key in SETTINGS}
 
     def check(settings: Any) -> dict[str, Any]:
         _check_keys(settings, checks, "the settings of a thread")

@@ -27,7 +27,7 @@ from modeshift.storage.kept_threads import HOLD
 from modeshift.storage.threads import find_database
 from modeshift.threads.checks import MARKED_AS_RESOLVED, check_turn, read_writes
 from modeshift.threads.deps import AgentDeps
-from modeshift.threads.mailbox import SETTINGS, Mailbox
+from modeshift.threads.mailbox import RIGHTS, Mailbox
 from modeshift.threads.routing import is_cut_off
 from modeshift.threads.started_calls import StartedCalls
 from modeshift.threads.state import Input, State, Switch, drop_approvals, list_switches
@@ -203,7 +203,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         # What the run begins with is set for the thread, later than what no run has taken in yet.
         goes_on = isinstance(input, Command)
         writes = dict(read_writes(input) if goes_on else input)
-        given = {key: writes[key] for key in SETTINGS if writes.get(key) is not None}
+        given = {key: writes[key] for key in RIGHTS if writes.get(key) is not None}
         await Mailbox(self.store).put_input(thread, given, goes_on=goes_on)
         return input
 

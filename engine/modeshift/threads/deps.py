@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import get_type_hints
 
 from modeshift.models.ceiling import Ceilings
+from modeshift.modes.approval_words import ApprovalWords, word_approvals
 from modeshift.modes.effects import Risk
 from modeshift.modes.facts import ProjectTests
 from modeshift.modes.mode import Mode
@@ -58,6 +59,11 @@ class AgentDeps(BoundModes):
         if mode.slug not in self._risks:
             self._risks[mode.slug] = find_risk(mode, self.toolbox.specs)
         return self._risks[mode.slug]
+
+    @cached_property
+    def approval_words(self) -> Mapping[str, ApprovalWords]:
+        """What people read of each value of approvals."""
+        return word_approvals(self.toolbox.specs)
 
     @cached_property
     def own_keys(self) -> frozenset[str]:

@@ -13,7 +13,8 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from modeshift.storage.kept_threads import get_namespace
 
-SETTINGS = ("mode", "limit", "approvals")
+RIGHTS = ("mode", "limit", "approvals")
+SETTINGS = (*RIGHTS, "forget")
 """What the host may set in a thread at any time."""
 REVISION = "host_revision"
 """The state's key for what it has taken in."""

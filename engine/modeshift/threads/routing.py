@@ -33,9 +33,9 @@ def build_router(deps: AgentDeps) -> Callable[..., Awaitable[str | list[Send]]]:
     return route
 
 
-def sets_only_approvals(host_changes: dict[str, Any]) -> bool:
-    """Whether what is planned may go on: each call is judged again, under these approvals."""
-    return host_changes.keys() == {"approvals", REVISION}
+def leaves_plan(host_changes: dict[str, Any]) -> bool:
+    """Whether what is planned may go on: each call is judged again, by what is allowed now."""
+    return bool(host_changes) and host_changes.keys() <= {"approvals", "forget", REVISION}
 
 
 def get_thread(config: RunnableConfig) -> str:

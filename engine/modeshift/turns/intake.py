@@ -5,7 +5,8 @@ from typing import Any, cast
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.types import Overwrite
 
-from modeshift.calls.contents import find_begun, forget
+from modeshift.calls.contents import find_begun
+from modeshift.calls.remembered import forget, revoke_invalid
 from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import CHANGED, NOT_RUN, find_open_calls, repair
 from modeshift.models.usage import NEW_TURN, Usage
@@ -15,7 +16,7 @@ from modeshift.modes.phases import Phase
 from modeshift.threads.checks import drop_invalid, overwrite_dropped
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import enter_mode, follow
-from modeshift.threads.routing import reconcile_mode, sets_only_approvals
+from modeshift.threads.routing import leaves_plan, reconcile_mode
 from modeshift.threads.state import State, Subtask, Update, drop_approvals
 from modeshift.turns.briefing import drop_stale_thinking
 from modeshift.turns.subtasks import STOPPED
@@ -33,10 +34,15 @@ class Opening:
         is_said = bool(self._before) and isinstance(self._before[-1], HumanMessage)
         is_idle = state.get("phase", Phase.IDLE) == Phase.IDLE
         self._goes_on = bool(host_changes) and not is_said and not is_idle
-        state = cast("State", {**state, **host_changes})
+        changes = {key: value for key, value in host_changes.items() if key != "forget"}
+        state = cast("State", {**state, **changes})
         self.state, self._dropped = drop_invalid(state, deps.state, deps.chart.phases)
         self.now, self._changed = reconcile_mode(deps, self.state)
-        self._forgotten, self._notices = _forget(deps, self.state)
+        ids = [*self.state.get("forget", ()), *host_changes.get("forget", ())]
+        self._forgotten = forget(self.state, ids)
+        self._forgotten["remembered"], self._notices = revoke_invalid(
+            deps, self.state, self._forgotten["remembered"]
+        )
         self._begun = dict[str, ToolMessage]()
         """Results of calls that a run had begun when it was cut off."""
         self._facts = self.state.get("facts", {})
@@ -126,7 +132,7 @@ def _stays_open(state: State, phase: str, host_changes: dict[str, Any]) -> bool:
     if state.get("end_subtask") or not find_open_calls(state.get("messages", [])):
         return False
     if phase in (Phase.ACTING, Phase.SWITCHING):
-        return sets_only_approvals(host_changes)
+        return leaves_plan(host_changes)
     return phase == Phase.REVIEWING
 
 
@@ -135,18 +141,6 @@ def _write_messages(before: list[AnyMessage], after: list[AnyMessage]) -> dict[s
     if after[: len(before)] != before:
         return {"messages": Overwrite(after)}
     return {"messages": after[len(before) :]} if len(after) > len(before) else {}
-
-
-def _forget(deps: AgentDeps, state: State) -> tuple[dict[str, Any], list[str]]:
-    """The update without what is revoked, in conversations that wait for a sub-task, too."""
-    ids = state.get("forget") or []
-    remembered, notices = forget(deps, state.get("remembered", []), ids)
-    update: dict[str, Any] = {"remembered": remembered, "forget": []}
-    if ids and (parents := state.get("parents")):
-        update["parents"] = Overwrite(
-            [{**each, "remembered": forget(deps, each["remembered"], ids)[0]} for each in parents]
-        )
-    return update, notices
 
 
 def _begin_turn(

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from langgraph.store.base import BaseStore
 
+from modeshift.calls.remembered import forget
 from modeshift.modes.errors import NodeError
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Phase
@@ -56,7 +57,9 @@ async def find_start(
         opening = Opening(deps, state if facts is None else {**state, "facts": facts}, changes)
         await opening.look_up(thread)
         return Start(deps, node, thread, opening.state, opening.now, opening=opening)
-    state = cast("State", {**state, **changes})
+    if "forget" in changes:
+        changes |= forget(state, [*state.get("forget", ()), *changes["forget"]])
+    state = cast("State", {**state, **changes, "parents": state.get("parents", [])})
     now, changed = reconcile_mode(deps, state)
     update = cast("Update", {**changes, **changed})
     if "facts" in changed:

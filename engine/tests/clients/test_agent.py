@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langgraph.types import Interrupt
@@ -74,6 +75,32 @@ async def test_what_is_set_holds_and_what_is_unknown_is_refused(agents: Agents) 
         await thread.say("hello", mode="nonsense")
     after = (await thread.state()).values
     assert (after["mode"], after["approvals"]) == ("architect", values["approvals"])
+
+
+async def test_what_is_remembered_is_taken_back(agents: Agents) -> None:
+    thread = agents.thread()
+    assert await thread.remembered() == []
+    for name in ("one", "two", "three"):
+        question = await thread.say(f"run printf {name}", mode="code")
+        assert question is not None
+        await thread.answer(question, [{**APPROVE, "remember": True}])
+    first, second, third = await thread.remembered()
+    assert (second["mode"], second["pattern"]) == ("code", "printf two")
+    wrongs: list[Any] = [["nothing"], [first["id"], "nothing"], [5], {}, "nothing"]
+    for wrong in wrongs:
+        with pytest.raises(UserError, match=r"nothing|forget"):
+            await thread.set(forget=wrong, approvals="auto")
+    assert await thread.remembered() == [first, second, third]
+    await thread.set(forget=[first["id"]])
+    await agents.thread(thread.id).set(forget=[second["id"]])
+    assert await thread.remembered() == [third]
+    assert await thread.say("run printf two") is not None
+    assert await thread.say("run printf one") is not None
+    assert await thread.say("run printf three") is None
+    assert (await thread.state()).values["approvals"] == "manual"
+    await thread.set(forget="all")
+    assert await thread.remembered() == []
+    assert await thread.say("run printf three") is not None
 
 
 async def test_stopping_kills_what_runs_and_the_thread_goes_on(

@@ -190,11 +190,18 @@ async def test_what_is_remembered_holds_on_neither_side(workspace: Path) -> None
     )
 
 
-async def test_forgetting_reaches_the_parent(workspace: Path) -> None:
-    talk = await run_script(workspace, [WRITE], [task()], [WRITE], "end", [WRITE], mode="code")
+@pytest.mark.parametrize("way", ["a run", "beside it"])
+async def test_forgetting_reaches_the_parent(workspace: Path, way: str) -> None:
+    steps: list[Step] = [[WRITE], [task()], [WRITE], "end", [WRITE]]
+    talk = await run_script(workspace, *steps, mode="code", store=InMemoryStore())
     await talk.decide({**APPROVE, "remember": "*.py"})
     await talk.decide(APPROVE)
-    await talk.send({"forget": "all"})
+    if way == "a run":
+        await talk.send({"forget": "all"})
+    else:
+        (kept,) = (await talk.values())["parents"][-1]["remembered"]
+        thread = talk.config["configurable"]["thread_id"]
+        await Mailbox(talk.agent.store).put(thread, {"forget": [kept["id"]]})
     assert [request["name"] for request in await talk.waiting()] == ["write_file"]
     await talk.decide(REJECT)
     assert [request["name"] for request in await talk.waiting()] == ["write_file"]

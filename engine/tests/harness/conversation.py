@@ -63,9 +63,11 @@ def make_agent(
     return agent
 
 
-def open_thread(deps: AgentDeps) -> Conversation:
+def open_thread(deps: AgentDeps, store: BaseStore | None = None) -> Conversation:
     """A thread of an agent that is made of ``deps``."""
-    return Conversation(build_agent(deps, InMemorySaver()))
+    agent = build_agent(deps, InMemorySaver())
+    agent.store = store
+    return Conversation(agent)
 
 
 def reload(talk: Conversation, deps: AgentDeps) -> None:

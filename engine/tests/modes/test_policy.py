@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from modeshift.modes.approval_words import word_approvals
 from modeshift.modes.effects import EFFECTS, ServerTool, ToolSpec
 from modeshift.modes.mode import Level, Mode, SourcedPermissions
 from modeshift.modes.policy import (
@@ -205,3 +206,33 @@ def test_the_stricter_of_two_verdicts(snapshot: Snapshot) -> None:
         for by_mode, by_limit in product(verdicts, verdicts)
     }
     snapshot("limits.txt", said)
+
+
+NO_SANDBOX = "commands ask, as there is no sandbox."
+
+
+@pytest.mark.parametrize(
+    ("effects", "sandboxed", "says"),
+    [
+        ("edit command", True, "Edits of files and commands in the sandbox run unasked."),
+        (
+            "edit command",
+            False,
+            "Edits of files run unasked; commands ask, as there is no sandbox.",
+        ),
+        ("edit read", True, "Edits of files run unasked."),
+        ("command", False, f"Nothing more runs unasked; {NO_SANDBOX}"),
+        ("command", True, "Commands in the sandbox run unasked."),
+        ("read network", True, "Nothing more runs unasked."),
+    ],
+)
+def test_what_auto_does_is_said(effects: str, sandboxed: bool, says: str) -> None:
+    tools = [ToolSpec(name, EFFECTS[name], sandboxed=sandboxed) for name in effects.split()]
+    assert word_approvals(tools)["auto"].sentence == says
+    allowed = [
+        tool.effect.does
+        for tool in tools
+        if verdict(MODES[0], tool, None, Approvals.AUTO).kind == "allow"
+        and verdict(MODES[0], tool, None, Approvals.MANUAL).kind == "ask"
+    ]
+    assert bool(allowed) == (not says.startswith("Nothing"))

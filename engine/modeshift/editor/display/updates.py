@@ -62,6 +62,10 @@ class Sender:
         """Send text of the agent's."""
         await self.send(update_agent_message_text(text))
 
+    async def say_plainly(self, text: str) -> None:
+        """Send text of which a part is somebody else's."""
+        await self.send(update_agent_message(as_prose(text).content))
+
     async def show_notice(self, text: str) -> None:
         """Show what a person should know, once."""
         if text not in self._notices:
@@ -74,7 +78,7 @@ class Sender:
     async def show_waiting(self, descriptions: Sequence[str]) -> None:
         """Show the question that waits, without asking it."""
         for description in descriptions:
-            await self.send(update_agent_message(as_prose(description).content))
+            await self.say_plainly(description)
         await self.say("\n\n> This waits for you, and is asked with your next message.\n\n")
 
     async def show_todos(self, todos: Sequence[Mapping[str, Any]]) -> None:

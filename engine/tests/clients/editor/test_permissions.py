@@ -19,6 +19,9 @@ from tests.tools.mcp.servers import RAW
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 ASKED = ["pending", "pending"]
 
+ASK_FIRST = 'Whatever is not read-only asks, unless a rule or an "always" of yours allows it.'
+AUTO_ACCEPT = "Edits of files run unasked; commands ask, as there is no sandbox."
+
 
 async def test_a_switch_is_asked_about_on_its_own_call_with_its_plan(
     editor: Editor, workspace: Path
@@ -33,11 +36,11 @@ async def test_a_switch_is_asked_about_on_its_own_call_with_its_plan(
     assert "I have to write." in reason
     assert "First, look." in plan
     assert [(option.name, option.kind) for option in options] == [
-        ("Yes, and approve each action", "allow_once"),
+        ("Yes", "allow_once"),
         ("No, stay", "reject_once"),
         ("Yes, but to Ask mode", "allow_once"),
         ("Yes, but to Debug mode", "allow_once"),
-        ("Yes, and auto-accept", "allow_always"),
+        (f"Yes, and auto-accept. {AUTO_ACCEPT}", "allow_always"),
     ]
 
 
@@ -48,8 +51,8 @@ async def test_the_first_answer_to_a_switch_leaves_the_approvals_as_they_are(tal
     await talk.say("switch to code")
     ((_, _, options),) = talk.editor.asked
     assert [(options[n].name, options[n].kind) for n in (0, -1)] == [
-        ("Yes, and auto-accept", "allow_once"),
-        ("Yes, and approve each action", "allow_always"),
+        ("Yes", "allow_once"),
+        (f"Yes, and ask first. {ASK_FIRST}", "allow_always"),
     ]
     assert talk.shown == ("code", "auto")
     talk.answer = choosing("manual")
@@ -91,6 +94,15 @@ async def test_always_is_for_this_session_and_this_file(code: Talk, workspace: P
     another = await code.editor.talk(workspace, "code")
     await another.say("write a.txt: c\nrun echo a | cat")
     assert another.options_asked == [always, ["Allow once", "Reject"]]
+    await code.say("/allowed")
+    assert "1: write_file, exactly 'a.txt', in Code mode" in code.said
+    for wrong in ("2", "a.txt"):
+        with pytest.raises(RequestError, match="/allowed shows no"):
+            await code.say(f"/allowed {wrong}")
+    await code.say("/allowed 1")
+    assert code.said.endswith('No "always" of yours holds in this session.')
+    await code.say("write a.txt: d")
+    assert (len(code.asked), (workspace / "a.txt").read_text()) == (3, "b")
 
 
 @pytest.mark.parametrize(

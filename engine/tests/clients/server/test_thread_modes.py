@@ -15,6 +15,9 @@ from tests.harness.server import Server, Thread
 
 KNOWN = "unknown mode 'kode'; the modes are: ask, architect, code, debug"
 
+PENDING = {"is_pending": True, "remembered": []}
+SETTLED = {"is_pending": False, "remembered": []}
+
 
 async def patch(http: httpx.AsyncClient, thread: Thread, **given: Any) -> dict[str, Any]:
     answer = await http.patch(f"/threads/{thread.id}/mode", json=given)
@@ -44,12 +47,24 @@ async def test_a_thread_begins_with_what_it_is_created_with(
     assert (created["metadata"]["a"], created["limit"]) == ("b", "ask")
     thread = Thread(client, created["thread_id"])
     shown = (await http.get(f"/threads/{thread.id}/mode")).json()
-    assert shown == {"mode": "code", "limit": "ask", "approvals": "auto", "is_pending": True}
+    assert shown == {
+        "mode": "code",
+        "limit": "ask",
+        "approvals": "auto",
+        "is_pending": True,
+        "remembered": [],
+    }
     await thread.say("write a: 1")
     assert thread.nodes == ["intake", "code", "act", "code"]
     assert "The host limits this thread" in str(await thread.values())
     shown = (await http.get(f"/threads/{thread.id}/mode")).json()
-    assert shown == {"mode": "code", "limit": "ask", "approvals": "auto", "is_pending": False}
+    assert shown == {
+        "mode": "code",
+        "limit": "ask",
+        "approvals": "auto",
+        "is_pending": False,
+        "remembered": [],
+    }
 
 
 SPELLINGS: dict[str, Callable[[UUID], str]] = {
@@ -70,7 +85,7 @@ async def test_a_thread_has_its_limit_however_its_id_is_spelled(
     made = await http.post("/modeshift/threads", json={**given, "thread_id": spelled})
     assert (made.json()["thread_id"], made.json()["limit"]) == (str(id), "ask"), made.text
     shown = (await http.get(f"/threads/{id}/mode")).json()
-    assert shown == {**given, "is_pending": True}
+    assert shown == {**given} | PENDING
     thread = Thread(client, str(id))
     await thread.say("write spelled.txt: x")
     assert ((await thread.values())["limit"], file.exists()) == ("ask", False)
@@ -114,8 +129,8 @@ async def test_what_does_not_fit_is_refused_and_changes_nothing(
         ({"mode": None}, "unknown mode None"),
         ({"mode": "code", "approvals": "yolo"}, "'yolo'; it is one of: manual, auto"),
         ({"mood": "code"}, "unknown key 'mood' in the settings of a thread; the keys are: mode"),
-        ({}, "give one of: mode, limit, approvals"),
-        ([], "the body is an object with: mode, limit, approvals"),
+        ({}, "give one of: mode, limit, approvals, forget"),
+        ([], "the body is an object with: mode, limit, approvals, forget"),
     ]
     for given, text in wrong:
         answer = await http.patch(f"/threads/{thread.id}/mode", json=given)
@@ -139,7 +154,13 @@ async def test_what_does_not_fit_is_refused_and_changes_nothing(
     )
     assert broken.status_code == 422
     shown = (await http.get(f"/threads/{thread.id}/mode")).json()
-    assert shown == {"mode": "ask", "limit": None, "approvals": "manual", "is_pending": False}
+    assert shown == {
+        "mode": "ask",
+        "limit": None,
+        "approvals": "manual",
+        "is_pending": False,
+        "remembered": [],
+    }
     unknown = f"/threads/{uuid4()}/mode"
     assert (await http.get(unknown)).status_code == 404
     assert (await http.patch(unknown, json={"mode": "code"})).status_code == 404
@@ -169,6 +190,7 @@ async def test_a_question_is_taken_back_that_is_another_one_by_it(
         "limit": "ask",
         "approvals": "manual",
         "is_pending": False,
+        "remembered": [],
         "begun": [],
     }
     assert not await thread.waiting()
@@ -240,7 +262,13 @@ async def test_what_is_set_dies_with_its_thread(
         await client.threads.delete(thread.id)
         await client.threads.create(thread_id=thread.id)
         shown = (await http.get(f"/threads/{thread.id}/mode")).json()
-        assert shown == {"mode": "ask", "limit": None, "approvals": "manual", "is_pending": False}
+        assert shown == {
+            "mode": "ask",
+            "limit": None,
+            "approvals": "manual",
+            "is_pending": False,
+            "remembered": [],
+        }
         await thread.say("write unasked.txt: x", mode="code")
         assert [each["name"] for each in await thread.waiting()] == ["write_file"]
         assert not (server.workspace / "unasked.txt").exists()
@@ -254,7 +282,7 @@ async def test_a_copy_has_a_limit_that_waits(
     copied = await http.post(f"/threads/{created['thread_id']}/copy", json={})
     copy = Thread(client, copied.json()["thread_id"])
     shown = (await http.get(f"/threads/{copy.id}/mode")).json()
-    assert shown == {**given, "is_pending": True}
+    assert shown == {**given} | PENDING
     await copy.say("write copied.txt: x")
     assert (await copy.values())["limit"] == "ask"
     assert not (server.workspace / "copied.txt").exists()
@@ -300,3 +328,49 @@ async def test_no_client_reads_or_writes_what_the_host_sets_but_here(
     body = {"namespace": ["modeshift", thread.id], "key": "mode"}
     assert (await http.request("DELETE", "/store/items", json=body)).status_code == 403
     assert (await http.get(f"/threads/{thread.id}/mode")).json()["mode"] == "code"
+
+
+async def test_what_is_remembered_is_shown_and_taken_back(
+    server: Server, http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    """Also beside a question; what the body has beside ids that are shown changes nothing."""
+    thread = await Thread.new(client)
+    for name in ("one", "two"):
+        await thread.say(f"run touch {name}", mode="code")
+        await thread.decide({**APPROVE, "remember": True})
+        (server.workspace / name).unlink()
+    path = f"/threads/{thread.id}/mode"
+    first, second = (await http.get(path)).json()["remembered"]
+    assert (first["mode"], first["tool"], first["pattern"]) == (
+        "code", "execute_command", "touch one",
+    )  # fmt: skip
+    before = await thread.values()
+    wrong: list[Any] = [
+        5, None, [5], {"id": first["id"]}, [first], ["touch one"], [first["id"], "other"], "other",
+    ]  # fmt: skip
+    for given in wrong:
+        for more in ({}, {"approvals": "auto"}):
+            answer = await http.patch(path, json={"forget": given, **more})
+            assert (answer.status_code, "forget" in answer.text or "remembers" in answer.text) == (
+                422, True,
+            ), answer.text  # fmt: skip
+    assert await thread.values() == before
+    assert (await patch(http, thread, forget=[first["id"]]))["remembered"] == [second]
+    assert (await thread.values())["remembered"] == [second], "at once"
+    await thread.say("run touch two & run touch one")
+    assert [each["args"]["command"] for each in await thread.waiting()] == ["touch one"]
+    shown = await patch(http, thread, forget=[second["id"]])
+    assert shown["remembered"] == []
+    assert not await thread.waiting(), "it is another question by it"
+    await thread.say("run touch two")
+    assert [each["args"]["command"] for each in await thread.waiting()] == ["touch two"]
+    assert not [name for name in ("one", "two") if (server.workspace / name).exists()]
+
+
+async def test_the_chart_has_the_words_for_approvals(http: httpx.AsyncClient) -> None:
+    words = (await http.get("/modeshift/chart")).json()["approvals"]
+    assert [(each["value"], each["name"], each["is_default"]) for each in words] == [
+        ("manual", "Ask first", True),
+        ("auto", "Auto-accept", False),
+    ]
+    assert words[1]["sentence"].startswith("Edits of files")

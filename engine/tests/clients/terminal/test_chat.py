@@ -20,7 +20,7 @@ from tests.harness.root import TEMPLATE
 from tests.harness.server import Server, lose_checkpoint
 from tests.tools.mcp.servers import serving_toy
 
-CALL, SWITCH, ALL = "always a pattern (p)", "auto-accept (u)", "to all (a, y)"
+CALL, SWITCH, ALL = "always a pattern (p)", "sandbox. (u)", "to all (a, y)"
 WHY = "why (or nothing)>"
 COMMAND = "changes (e)"  # one that cannot be remembered
 
@@ -178,7 +178,8 @@ def test_commands(chat: Terminal) -> None:
     assert "Esc, Ctrl-C      stop the agent" in chat.say("/help", ASK)
     assert "there is no mode or command 'kode'" in chat.say("/kode", ASK)
     chat.play("\x1b[A", "ask> /kode", CTRL_C, ASK)  # the line before, from the history
-    assert "unknown approvals 'some'; give one of: manual, auto" in chat.say("/approvals some", ASK)
+    seen = chat.say("/approvals some", ASK)
+    assert "there are no approvals 'some'; type one of: manual, auto" in seen
     seen = chat.say("/status", ASK)
     assert re.search(
         r"thread     [0-9a-f-]{36}\n  now        ask · Ask first · [\d,]+ tokens · offline", seen

@@ -123,6 +123,34 @@ def test_the_bar_says_that_one_is_in_a_subtask(chat: Terminal) -> None:
     assert chat.bar.startswith("── ask · Ask first · ")
 
 
+def test_what_auto_accept_turns_on_is_said_and_it_is_offered_once(chat: Terminal) -> None:
+    seen = chat.say("switch to code", SWITCH)
+    assert "Yes, and auto-accept. Edits of files run unasked; commands ask, as" in seen
+    other = "Another mode (m)"
+    chat.play(CTRL_C, ASK, "/approvals auto", ASK, ENTER, other, "y", CODE)
+    assert "Auto-accept" in chat.bar
+    chat.play("/approvals manual", CODE, "list", CODE)
+    assert "Ask first" in chat.bar
+
+
+def test_what_was_always_allowed_is_listed_and_taken_back(code: Terminal) -> None:
+    seen = code.play("/allowed", CODE, "write al.txt: 1", CALL, "t", CODE)
+    assert 'No "always" of yours holds in this thread.' in seen
+    told = "write_file, exactly 'al.txt', in Code mode"
+    assert f"Runs unasked from now on: {told}. /allowed takes it back." in " ".join(seen.split())
+    code.play("write bl.txt: 1", CALL, "p", "pattern> bl.txt")
+    seen = code.play("\x7f\x7f\x7f*", "pattern> bl.*", ENTER, CODE)
+    assert seen.count("Runs unasked from now on: ") == 2
+    code.play("write al.txt: 2", CODE)
+    listed = code.say("/allowed", "All of it")
+    assert f"Runs unasked; take back\n▸ 1 Leave it so (#)\n  2 {told}\n  3 write_file, wh" in listed
+    code.play(ESC, CODE, "write al.txt: 3", CODE, "/allowed", "All of it", "2", CODE)
+    code.play("write al.txt: 4", CALL, "n", WHY, ENTER, CODE)
+    assert told not in code.say("/allowed", "All of it").rpartition("take back")[2]
+    code.play("3", CODE, "/allowed", CODE)
+    assert code.text.count('No "always" of yours') == 2
+
+
 def test_long_output_is_folded_and_paged(clone: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     clone.workspace.mkdir(exist_ok=True)
     (clone.workspace / "long.txt").write_text("".join(f"line {n}\n" for n in range(100)))
@@ -162,7 +190,7 @@ def test_threads_are_chosen_by_what_was_said(tmp_path: Path) -> None:
         terminal.play("2", CODE, "/approvals", CODE, "/diff", CODE)
         seen = terminal.text.rpartition("▸ list")[2]
         assert "\n> list\n" in seen
-        assert "manual: Ask first. Every call that is not read-only asks.\n" in seen
+        assert "manual: Ask first. Whatever is not read-only asks," in seen
         assert "This thread has changed no file." in seen
         listed = terminal.say("/threads", " · code · waits for you")
         terminal.play("2", CALL, "y", CODE, "/diff", CODE)

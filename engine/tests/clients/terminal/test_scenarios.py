@@ -8,7 +8,7 @@ from tests.harness.server import Server
 
 WAITS = re.compile(
     r"\n\n\w+>$|(?:answer|mode)>$"
-    r"|(?:always a pattern|changes|auto-accept|No to all|words|Yes to all) \([a-z, ]+\)$"
+    r"|(?:always a pattern|changes|sandbox\.|mode|No to all|words|Yes to all) \([a-z, ]+\)$"
 )
 AT_ONCE, KEYS = "to all (a, y)", {"auto": "u", "always": "t", "approve": "a", "reject": "r"}
 

@@ -4,10 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from langgraph.store.memory import InMemoryStore
 
 from modeshift.models.loading import Models
 from modeshift.modes.errors import InvalidInputError
 from modeshift.testing.snapshots import Snapshot
+from modeshift.threads.mailbox import Mailbox
 from tests.harness.conversation import APPROVE, REJECT, Conversation, open_thread, reload
 from tests.harness.place import UserFolders, modes_file
 from tests.harness.scripted import ScriptedModel, calling
@@ -216,3 +218,48 @@ async def test_a_revocation_counts_at_once_while_a_question_waits(
     await talk.decide(APPROVE)
     assert [request["args"] for request in await talk.waiting()] == [{"command": "touch a"}]
     assert not (place.workspace / "a").exists()
+
+
+@pytest.mark.parametrize("at", ["a question", "idle"])
+async def test_what_is_taken_back_beside_the_runs_asks_again(place: UserFolders, at: str) -> None:
+    """Also the call that waits beside a question, and in a fork of an older checkpoint."""
+    store = InMemoryStore()
+    talk = open_thread(place.loader().deps(), store)
+    thread = talk.config["configurable"]["thread_id"]
+    for name in ("a", "b"):
+        await talk.say(f"run touch {name}", mode="code")
+        await talk.decide(ALWAYS)
+        (place.workspace / name).unlink()
+    first, second = (await talk.values())["remembered"]
+    older = (await talk.agent.aget_state(talk.config)).config
+    if at == "a question":
+        await talk.say("run touch c\nrun touch a")
+    await Mailbox(store).put(thread, {"forget": [first["id"]]})
+    if at == "a question":
+        await talk.decide(APPROVE)
+        assert (place.workspace / "c").exists()
+        assert not (place.workspace / "a").exists()
+        if await talk.waiting():
+            await talk.decide(REJECT)
+    assert await waits(talk, "run touch a")
+    assert not await waits(talk, "run touch b")
+    values = await talk.values()
+    assert (values["remembered"], values["forget"], values["notices"]) == ([second], [], [])
+    again: Any = {"messages": [{"role": "user", "content": "run touch a"}]}
+    await talk.agent.ainvoke(again, older)
+    assert [request["name"] for request in await talk.waiting()] == ["execute_command"]
+    await talk.decide(ALWAYS)
+    assert not await waits(talk, "run touch a"), "what is allowed again stays allowed"
+
+
+async def test_of_a_run_and_of_beside_it_both_are_forgotten(place: UserFolders) -> None:
+    store = InMemoryStore()
+    talk = open_thread(place.loader().deps(), store)
+    for name in ("a", "b"):
+        await talk.say(f"run touch {name}", mode="code")
+        await talk.decide(ALWAYS)
+    first, second = (await talk.values())["remembered"]
+    put = Mailbox(store).put(talk.config["configurable"]["thread_id"], {"forget": [first["id"]]})
+    await put
+    assert await waits(talk, "run touch a", forget=[second["id"]])
+    assert (await talk.values())["remembered"] == []

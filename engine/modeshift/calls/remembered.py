@@ -1,0 +1,114 @@
+"""``remember``: a person's "always allow this", for one tool and a pattern or one call.
+
+Each applies in the thread, mode and workspace in which it was given, until the mode's definition
+or the user's rules change, or a person takes it back.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, cast
+
+from langgraph.types import Overwrite
+
+from modeshift.modes.errors import InvalidInputError
+from modeshift.modes.plain_text import to_one_line
+from modeshift.threads.deps import AgentDeps
+from modeshift.threads.state import Remembered, State, Update
+
+ALL = "all"
+
+
+def remember(
+    deps: AgentDeps, mode_slug: str, tool: str, pattern: str, *, exact: bool
+) -> Remembered:
+    """A record of an approval that is given now."""
+    digest = deps.seat(mode_slug).environment
+    return Remembered(
+        id=sha256(f"{digest}\0{tool}\0{exact}\0{pattern}".encode()).hexdigest()[:12],
+        mode=mode_slug,
+        tool=tool,
+        pattern=pattern,
+        exact=exact,
+        digest=digest,
+        when=datetime.now(UTC).isoformat(timespec="milliseconds"),
+    )
+
+
+def list_remembered(state: Mapping[str, Any], news: Mapping[str, Any]) -> list[Remembered]:
+    """What holds in the thread, or does again when its sub-tasks have ended.
+
+    Without what is to be forgotten by the state, and by the ``news`` that the host has set.
+    """
+    ids = [*state.get("forget", ()), *news.get("forget", ())]
+    kept = {each["id"]: each for each in _drop(_list_all(state), ids)}
+    return list(kept.values())
+
+
+def find_new(state: Mapping[str, Any], update: Mapping[str, Any]) -> list[Remembered]:
+    """What the update remembers and the state does not."""
+    known = {each["id"] for each in _list_all(state)}
+    return [each for each in update.get("remembered") or () if each["id"] not in known]
+
+
+def describe_remembered(deps: AgentDeps, remembered: Remembered) -> str:
+    """What runs unasked, on one line: the tool, the call or the pattern, and the mode."""
+    slug, pattern = remembered["mode"], to_one_line(remembered["pattern"])
+    name = deps.catalog[slug].name if slug in deps.catalog else slug
+    what = f"exactly {pattern!r}" if remembered["exact"] else f"what matches {pattern!r}"
+    return f"{remembered['tool']}, {what}, in {name} mode"
+
+
+def check_forget(
+    state: Mapping[str, Any], news: Mapping[str, Any], ids: Sequence[str]
+) -> list[str]:
+    """The ids that are to be forgotten, with those of the ``news``; raises ``UserError``."""
+    known = [each["id"] for each in list_remembered(state, news)]
+    if unknown := [id for id in ids if id not in (ALL, *known)]:
+        raise InvalidInputError(
+            f"this thread remembers no approval {unknown[0]!r}; it remembers: "
+            f"{', '.join(known) or 'none'}"
+        )
+    return [*news.get("forget", ()), *(known if ALL in ids else ids)]
+
+
+def forget(state: State, ids: Collection[str]) -> Update:
+    """The update without these, in conversations that wait for a sub-task, too."""
+    update: Update = {"remembered": _drop(state.get("remembered", ()), ids), "forget": []}
+    if ids and (parents := state.get("parents")):
+        update["parents"] = Overwrite(
+            [{**each, "remembered": _drop(each["remembered"], ids)} for each in parents]
+        )
+    return update
+
+
+def revoke_invalid(
+    deps: AgentDeps, state: State, remembered: Sequence[Remembered]
+) -> tuple[list[Remembered], list[str]]:
+    """Those that still apply, and notices of the others, and of ids that are not there."""
+    known = {each["id"] for each in _list_all(state)}
+    notices = [
+        f"no approval {id!r} is remembered in this thread, so none was revoked"
+        for id in state.get("forget", ())
+        if id != ALL and id not in known
+    ]
+    remaining = []
+    for approval in remembered:
+        slug = approval["mode"]
+        if slug in deps.catalog and approval["digest"] == deps.seat(slug).environment:
+            remaining.append(approval)
+        else:
+            notices.append(
+                f"the approval for {approval['tool']} {approval['pattern']!r} in mode {slug!r} is "
+                "revoked: the mode, your rules or the workspace have changed"
+            )
+    return remaining, notices
+
+
+def _drop(remembered: Iterable[Remembered], ids: Collection[str]) -> list[Remembered]:
+    return [each for each in remembered if ALL not in ids and each["id"] not in ids]
+
+
+def _list_all(state: Mapping[str, Any]) -> Iterator[Remembered]:
+    for conversation in (state, *state.get("parents", ())):
+        yield from cast("list[Remembered]", conversation.get("remembered", []))
