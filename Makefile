@@ -2,7 +2,7 @@
 # pyproject.toml and requirements.lock first, and is quick when neither has changed.
 # PYTHON=/path/to/python3.13 make ... chooses one for a .venv that is not there yet.
 .DEFAULT_GOAL := help
-.PHONY: help dev serve chat run acp doctor modes prove trust usage clean-data diagram test record snapshots renew check add remove start upgrade lock format clean venv venv-test venv-check
+.PHONY: help dev serve chat run acp doctor modes prove trust usage audit clean-data diagram test record snapshots renew check add remove start upgrade lock format clean venv venv-test venv-check
 MAKEFLAGS += --no-print-directory
 # Without .pyc files every process that the tests start would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -56,6 +56,9 @@ trust: venv ## show and trust a workspace's own modes, rules and MCP servers; WO
 
 usage: venv # print the tokens that threads have taken, and their cost; THREAD=id JSON=1
 	@$(MODESHIFT) usage $(call option,thread,THREAD) $(call flag,json,JSON)
+
+audit: venv # print who decided what and what has run, and check it; THREAD=id DIGEST=digest JSON=1
+	@$(MODESHIFT) audit $(call option,thread,THREAD) $(call option,digest,DIGEST) $(call flag,json,JSON)
 
 clean-data: venv # remove the threads of the dev server and the sessions of editors
 	@$(MODESHIFT) clean-data

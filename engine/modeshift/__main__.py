@@ -20,6 +20,14 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         "have another part of the engine: a provider, editor, mcp, ...",
         {"extra=NAME": "which; without it, print those that there are"},
     ),
+    "audit": (
+        "print who decided what and what has run, and check that none of it was changed",
+        {
+            "thread=ID": "only this thread, entry by entry, checked against its conversation",
+            "digest=DIGEST": "refuse it unless it still has the entry with this digest",
+            "json": "an object on each line",
+        },
+    ),
     "chat": (
         "talk to the agent in this terminal",
         {"thread=ID": "go on with it; or last", "mode=SLUG": "the mode to go on in"},

@@ -19,6 +19,7 @@ from modeshift.messages.repair import CHANGED, VOID, build_not_run_result, mark_
 from modeshift.modes.errors import NodeError, ToolFailedError
 from modeshift.modes.facts import Done
 from modeshift.observing import Report, observe
+from modeshift.threads.audit import digest_result
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import follow
 from modeshift.threads.journal import BegunCall, FileDigests, RunningCall
@@ -184,10 +185,24 @@ class DueCall:
         after = await digest_contents(deps, judged.edited_paths)
         if running is not None:
             # Though the run is cancelled now: it has run.
-            await asyncio.shield(running.finish(message, after, done))
+            await asyncio.shield(self._finish(running, message, after, done))
         update = self._settle(message, updates, started.before, after)
         update["facts"] = self._follow(done)
         return update
+
+    async def _finish(
+        self, running: RunningCall, message: ToolMessage, after: FileDigests, done: Done
+    ) -> None:
+        await running.finish(message, after, done)
+        entry = {
+            "kind": "call",
+            **self._context.describe(),
+            **self._judged.describe(),
+            "approved": self.task["planned"]["approved"] is not None,
+            "status": message.status,
+            "result": digest_result(message),
+        }
+        await self._deps.started_calls.journal.audit(self._thread, f"call {running.key}", entry)
 
     def _follow(self, done: Done) -> Facts:
         """The facts after the call."""

@@ -97,6 +97,16 @@ class Judged:
         parts = [*scope, self.environment, self.id, call["name"], call["args"], self.args]
         return sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()
 
+    def describe(self) -> dict[str, str]:
+        """The call and the verdict on it, as an audit has them: arguments by digest alone."""
+        return {
+            "call": self.id,
+            "tool": self.call["name"],
+            "digest": self.digest(),
+            "verdict": self.verdict.kind,
+            "reason": self.verdict.reason,
+        }
+
     @property
     def subject(self) -> Subject:
         """What a remembered approval is compared with."""
@@ -168,6 +178,11 @@ class CallContext:
             "" if subtask is None else subtask["message"],
             state.get("facts", {}),
         )
+
+    def describe(self) -> dict[str, str | None]:
+        """Where it is judged, as an audit has it."""
+        limit = None if self.seat.limit is None else self.seat.limit.slug
+        return {"mode": self.seat.mode.slug, "limit": limit, "approvals": self.approvals.value}
 
 
 async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged:

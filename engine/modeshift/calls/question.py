@@ -1,6 +1,6 @@
 """``Calls`` of an answer, judged, and the ``OpenQuestion`` that may come of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from langchain_core.messages import AIMessage
@@ -75,8 +75,25 @@ class OpenQuestion:
         outcome = Outcome(self._deps, self._question, self._thread)
         asking = (each for each in self._question.judged if each.needs_person)
         ids = (each.id for each in asking)
-        await outcome.settle(dict(zip(ids, self._decisions, strict=True)))
+        decided = dict(zip(ids, self._decisions, strict=True))
+        entry = self._build_entry({id: str(each["type"]) for id, each in decided.items()})
+        await journal.audit(self._thread, f"decision {self._question.id}", entry)
+        await outcome.settle(decided)
         return outcome.update()
+
+    def _build_entry(self, decided: Mapping[str, str]) -> Mapping[str, object]:
+        """What the audit has: the calls by digest, and what the machine allowed then."""
+        context = self._question.context
+        return {
+            "kind": "decision",
+            "who": self._who,
+            "question": self._question.id,
+            **context.describe(),
+            "calls": [
+                {**each.describe(), "decision": decided.get(each.id)}
+                for each in self._question.judged
+            ],
+        }
 
 
 async def open_question(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -10,7 +11,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from typing_extensions import override
 
 from modeshift.modes.errors import InvalidInputError
-from modeshift.storage.database import Database
+from modeshift.storage.database import Database, Executor
 
 NAMESPACE = "modeshift"
 """Of the store, below which each thread has a namespace of its own for what the host sets."""
@@ -36,10 +37,22 @@ JOURNAL_STEPS = (
     "started_at TEXT NOT NULL)",
     "CREATE INDEX effects_of_thread ON effects (thread_id)",
     "ALTER TABLE holders ADD COLUMN hold TEXT NOT NULL DEFAULT ''",
+    "CREATE TABLE audit (thread_id TEXT, number BIGINT, reference TEXT NOT NULL, entry TEXT NOT "
+    "NULL, digest TEXT NOT NULL, PRIMARY KEY (thread_id, number), UNIQUE (thread_id, reference))",
+    "CREATE TABLE audit_ends (thread_id TEXT, number BIGINT, digest TEXT, deleted_at TEXT)",
 )
-JOURNAL_TABLES = re.findall(r"CREATE TABLE (\w+)", "\n".join(JOURNAL_STEPS))
+AUDIT_ENDS = "audit_ends"
+JOURNAL_TABLES = [
+    name
+    for name in re.findall(r"CREATE TABLE (\w+)", "\n".join(JOURNAL_STEPS))
+    if name != AUDIT_ENDS
+]
 DELETED = COLUMNS | dict.fromkeys(JOURNAL_TABLES, "thread_id")
 """What is deleted with it: the journal's, too."""
+_END_AUDIT = f"""
+    INSERT INTO {AUDIT_ENDS} SELECT thread_id, number, digest, :now FROM audit
+    WHERE thread_id = :id ORDER BY number DESC LIMIT 1
+"""  # noqa: S608  # ours
 
 
 @lru_cache(maxsize=1000)
@@ -68,28 +81,38 @@ class KeptThreads(BaseCheckpointSaver[Any]):
 
     @override
     async def adelete_thread(self, thread_id: str) -> None:
-        await self._change(DELETED, "DELETE FROM {table} WHERE {column} = :id", id=str(thread_id))
+        id = str(thread_id)
+        async with self.database.transaction() as transaction:
+            if await transaction.execute(self.database.columns, table=AUDIT_ENDS):
+                now = datetime.now(UTC).isoformat()
+                await transaction.execute(_END_AUDIT, id=id, now=now)
+            await self._change(
+                transaction, DELETED, "DELETE FROM {table} WHERE {column} = :id", id=id
+            )
 
     @override
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        await self._change(
-            COLUMNS,
-            "INSERT INTO {table} ({column}, {names}) SELECT :target, {names} FROM {table} "
-            "WHERE {column} = :source",
-            target=str(target_thread_id),
-            source=str(source_thread_id),
-        )
-
-    async def _change(self, tables: Mapping[str, str], statement: str, **threads: str) -> None:
-        """Execute it for each table that there is."""
         async with self.database.transaction() as transaction:
-            for table, column in tables.items():
-                rows = await transaction.execute(self.database.columns, table=table)
-                names = ", ".join(name for (name,) in rows if name != column)
-                if names:
-                    written = statement.format(table=table, column=column, names=names)
-                    ids = {
-                        name: id if column == "thread_id" else ".".join(get_namespace(id))
-                        for name, id in threads.items()
-                    }
-                    await transaction.execute(written, **ids)
+            await self._change(
+                transaction,
+                COLUMNS,
+                "INSERT INTO {table} ({column}, {names}) SELECT :target, {names} FROM {table} "
+                "WHERE {column} = :source",
+                target=str(target_thread_id),
+                source=str(source_thread_id),
+            )
+
+    async def _change(
+        self, transaction: Executor, tables: Mapping[str, str], statement: str, **threads: str
+    ) -> None:
+        """Execute it for each table that there is."""
+        for table, column in tables.items():
+            rows = await transaction.execute(self.database.columns, table=table)
+            names = ", ".join(name for (name,) in rows if name != column)
+            if names:
+                written = statement.format(table=table, column=column, names=names)
+                ids = {
+                    name: id if column == "thread_id" else ".".join(get_namespace(id))
+                    for name, id in threads.items()
+                }
+                await transaction.execute(written, **ids)

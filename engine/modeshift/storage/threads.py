@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from modeshift.modes.errors import StorageError
 from modeshift.storage.database import Database
-from modeshift.storage.kept_threads import DELETED, NAMESPACE, KeptThreads
+from modeshift.storage.kept_threads import AUDIT_ENDS, DELETED, NAMESPACE, KeptThreads
 from modeshift.storage.sqlite import SqliteDatabase
 from modeshift.workarounds.langgraph import make_ids_after
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 Write = TypeVar("Write", bound=Callable[..., Any])
 SECONDS = 30
 """How long a write waits for another program's."""
-_BESIDE = ("checkpoint_migrations", "store_migrations", "migrations", "sessions")
+_BESIDE = ("checkpoint_migrations", "store_migrations", "migrations", "sessions", AUDIT_ENDS)
 """The other tables."""
 _USERS = """
     SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()

@@ -1,0 +1,101 @@
+"""``Audit``: who decided what, and what has run, as a chain of digests for each thread.
+
+An entry's digest is of the entry and of the digest before it, so one that is changed, left out or
+put elsewhere is found by whoever knows the last one. It is written by the process that goes on with
+the thread, before what it tells of has an effect, or behind it.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from langchain_core.messages import AnyMessage, ToolMessage
+
+from modeshift.storage.database import Executor
+
+_LAST = """
+    SELECT number, digest FROM audit WHERE thread_id = :thread ORDER BY number DESC LIMIT 1
+"""
+_APPEND = """
+    INSERT INTO audit (thread_id, number, reference, entry, digest)
+    VALUES (:thread, :number, :reference, :entry, :digest) ON CONFLICT DO NOTHING RETURNING number
+"""
+_FIND = "SELECT number FROM audit WHERE thread_id = :thread AND reference = :reference"
+_LIST = "SELECT number, entry, digest FROM audit WHERE thread_id = :thread ORDER BY number"
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """One line of a thread's audit, as it is kept."""
+
+    number: int
+    """From 1."""
+    text: str
+    """A JSON object."""
+    digest: str
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What it tells."""
+        return dict(json.loads(self.text))
+
+
+def chain(before: str, number: int, text: str) -> str:
+    """The digest of an entry behind the one with the digest ``before``; empty for the first."""
+    return sha256(f"{before}\n{number}\n{text}".encode()).hexdigest()
+
+
+async def append(
+    database: Executor, thread: str, reference: str, values: Mapping[str, Any]
+) -> None:
+    """Add an entry, unless there is one with this reference: a step that was cut off comes again.
+
+    Raises ``StorageError``.
+    """
+    text = json.dumps(values, sort_keys=True, ensure_ascii=False)
+    named = {"thread": thread, "reference": reference}
+    while not await database.execute(_FIND, **named):
+        last = await database.execute(_LAST, thread=thread)
+        number, before = (last[0][0] + 1, last[0][1]) if last else (1, "")
+        digest = chain(before, number, text)
+        # Calls that run beside each other end at once: one of them comes first.
+        if await database.execute(_APPEND, number=number, entry=text, digest=digest, **named):
+            return
+
+
+async def read_entries(database: Executor, thread: str) -> list[AuditEntry]:
+    """A thread's entries in their order."""
+    return [AuditEntry(*row) for row in await database.execute(_LIST, thread=thread)]
+
+
+def find_breaks(entries: Sequence[AuditEntry]) -> Iterator[str]:
+    """Where the chain is broken, in words."""
+    before = ""
+    for place, entry in enumerate(entries, 1):
+        if entry.number != place:
+            yield f"entry {place} is missing: the next one is {entry.number}"
+            return
+        if entry.digest != chain(before, place, entry.text):
+            yield f"entry {place} is not what was written, or not in its place"
+            return
+        before = entry.digest
+
+
+def find_changed(entries: Sequence[AuditEntry], messages: Sequence[AnyMessage]) -> Iterator[str]:
+    """The results in the conversation that are others than those of the calls that have run.
+
+    A result that is there no more, as a summary has taken its place, is none.
+    """
+    results = {one.tool_call_id: one for one in messages if isinstance(one, ToolMessage)}
+    for entry in entries:
+        values = entry.values
+        result = results.get(str(values.get("call")))
+        if result is not None and values.get("result") != digest_result(result):
+            yield f"entry {entry.number}: the result of {values['tool']} is another by now"
+
+
+def digest_result(message: ToolMessage) -> str:
+    """The digest of what the model was told of a call."""
+    return sha256(json.dumps(message.content, sort_keys=True).encode()).hexdigest()

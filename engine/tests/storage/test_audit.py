@@ -1,0 +1,165 @@
+"""The audit on both databases: whatever is changed in it is found, and nothing is in it twice."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from langgraph.types import Command
+
+from modeshift.agent import APPROVE, Thread, open_agent
+from modeshift.storage.database import Database
+from modeshift.storage.opening import open_database
+from modeshift.storage.threads import open_saver, prepare_tables
+from modeshift.threads.audit import find_breaks, find_changed, read_entries
+from modeshift.threads.journal import Journal
+from tests.clients.commands.conftest import Run, run
+from tests.harness.place import UserFolders
+
+__all__ = ["run"]
+
+
+async def fill(database: Database, *names: str, thread: str = "thread") -> None:
+    journal = Journal(database)
+    for name in names:
+        await journal.audit(thread, name, {"kind": "call", "tool": name})
+
+
+async def test_entries_are_a_chain_whoever_writes_at_once(url: str, tmp_path: Path) -> None:
+    database = open_database(url, tmp_path / "threads.sqlite")
+    await asyncio.gather(*[fill(database, name) for name in "abcdefgh"])
+    await asyncio.gather(*[fill(database, name) for name in "abc"])  # a step that comes again
+    entries = await read_entries(database, "thread")
+    assert sorted(entry.values["tool"] for entry in entries) == list("abcdefgh")
+    assert [*find_breaks(entries)] == []
+    await database.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("UPDATE audit SET entry = replace(entry, 'b', 'x') WHERE number = 2", "entry 2 is not"),
+        ("UPDATE audit SET digest = 'x' WHERE number = 2", "entry 2 is not"),
+        ("DELETE FROM audit WHERE number = 2", "entry 2 is missing: the next one is 3"),
+        ("DELETE FROM audit WHERE number = 1", "entry 1 is missing: the next one is 2"),
+        ("UPDATE audit SET thread_id = 'x' WHERE number = 2", "entry 2 is missing"),
+        ("UPDATE audit SET number = 9 WHERE number = 2", "entry 2 is missing"),
+        (
+            "UPDATE audit SET entry = (SELECT entry FROM audit WHERE number = 3), "
+            "digest = (SELECT digest FROM audit WHERE number = 3) WHERE number = 2",
+            "entry 2 is not",
+        ),
+    ],
+)
+async def test_a_line_that_was_changed_is_found(
+    url: str, tmp_path: Path, statement: str, problem: str
+) -> None:
+    database = open_database(url, tmp_path / "threads.sqlite")
+    await fill(database, *"abc")
+    await database.execute(statement)
+    (found, *_) = find_breaks(await read_entries(database, "thread"))
+    assert found.startswith(problem)
+    await database.close()
+
+
+async def test_a_deleted_thread_leaves_its_last_digest(url: str, tmp_path: Path) -> None:
+    database = open_database(url, tmp_path / "threads.sqlite")
+    await prepare_tables(database)
+    await fill(database, *"ab")
+    await fill(database, "c", thread="another")
+    last = (await read_entries(database, "thread"))[-1].digest
+    async with open_saver(database) as saver:
+        await saver.adelete_thread("thread")
+    assert await read_entries(database, "thread") == []
+    assert len(await read_entries(database, "another")) == 1
+    ends = await database.execute("SELECT thread_id, number, digest FROM audit_ends")
+    assert ends == [("thread", 2, last)]
+    await database.close()
+
+
+async def talk(place: UserFolders) -> Thread:
+    """A call that is approved, one that is denied, and two that nobody is asked about."""
+    async with open_agent(place.settings()) as agents:
+        thread = agents.thread()
+        question = await thread.say("write a.txt: a & write b.txt: b", mode="code")
+        assert question is not None
+        await thread.answer(question, [APPROVE, {"type": "reject"}])
+        await thread.set(approvals="auto")
+        assert await thread.say("write c.txt: c") is None
+        assert await thread.say("read a.txt") is None
+    return thread
+
+
+async def test_who_decided_what_and_what_has_run(place: UserFolders) -> None:
+    thread = await talk(place)
+    database = place.settings().open_database()
+    entries = [entry.values for entry in await read_entries(database, thread.id)]
+    assert [entry["kind"] for entry in entries] == ["decision", "call", "call"]
+    asked = entries[0]["calls"]
+    assert [call["decision"] for call in asked] == ["approve", "reject"]
+    assert {call["verdict"] for call in asked} == {"ask"}
+    first, second = entries[1:]
+    assert (first["tool"], first["approved"], first["approvals"]) == ("write_file", True, "manual")
+    assert first["digest"] == asked[0]["digest"] != asked[1]["digest"]
+    assert (second["approved"], second["verdict"], second["approvals"]) == (False, "allow", "auto")
+    assert "content" not in json.dumps(entries)  # of arguments the digest alone
+    await database.close()
+
+
+async def test_a_result_that_was_changed_in_the_conversation_is_found(place: UserFolders) -> None:
+    thread = await talk(place)
+    settings = place.settings()
+    async with open_agent(settings) as agents:
+        again = agents.thread(thread.id)
+        entries = await read_entries(settings.open_database(), thread.id)
+        messages = await again.history()
+        assert [*find_changed(entries, messages)] == []
+        (changed,) = [one for one in messages if "a.txt" in one.text and one.type == "tool"][:1]
+        message = changed.model_copy(update={"content": "Created a.txt (9 characters)."})
+        await (await again.load()).aupdate_state(again.config, {"messages": [message]})
+        (problem,) = find_changed(entries, await again.history())
+        assert problem == "entry 2: the result of write_file is another by now"
+
+
+def test_make_audit_prints_and_checks(place: UserFolders, run: Run) -> None:
+    assert "nothing was decided or changed in any thread" in run("audit").text
+    thread = asyncio.run(talk(place)).id
+    last = run("audit", "--thread", thread).text.split()[-1]
+    shown = run("audit", "--thread", thread, "--digest", last).text
+    assert "write_file: approve (ask: changes a file)" in shown
+    assert "write_file: reject (ask: changes a file)" in shown
+    assert "write_file: success (allow: " in shown
+    assert last in run("audit").text
+    lines = run("audit", "--thread", thread, "--json").stdout.splitlines()
+    assert [json.loads(line)["number"] for line in lines] == [1, 2, 3]
+    assert (
+        "has no entry with the digest 'abc'"
+        in run("audit", "--thread", thread, "--digest", "abc").stderr
+    )
+    for wrong, problem in (
+        ("nope", "no thread's id"),
+        (thread[:-4] + "0000", "nothing was decided"),
+    ):
+        assert problem in run("audit", "--thread", wrong).stderr
+    database = place.settings().open_database()
+    asyncio.run(database.execute("UPDATE audit SET entry = replace(entry, 'reject', 'approve')"))
+    asyncio.run(database.close())
+    for options in ((), ("--thread", thread)):
+        broken = run("audit", *options)
+        assert broken.stdout == ""
+        assert "entry 1 is not what was written, or not in its place" in broken.stderr
+
+
+async def test_a_run_that_is_cut_off_behind_a_decision_writes_it_once(place: UserFolders) -> None:
+    settings = place.settings()
+    async with open_agent(settings) as agents:
+        thread = agents.thread()
+        question = await thread.say("write a.txt: a", mode="code")
+        assert question is not None
+        agent = await thread.load()
+        answer = {"decisions": [APPROVE], "question": question.value["question"]}
+        command: Command[str] = Command(resume={question.id: answer})
+        await agent.ainvoke(command, thread.config, interrupt_before=["act"])
+        await thread.go_on()
+        entries = await read_entries(settings.open_database(), thread.id)
+        assert [entry.values["kind"] for entry in entries] == ["decision", "call"]
