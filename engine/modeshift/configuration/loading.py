@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
+from modeshift.configuration.notifying import build_notifier
 from modeshift.configuration.own_files import list_databases, list_own_files
 from modeshift.configuration.prices import load_prices
 from modeshift.configuration.settings import Settings, get_default_workspace, load_settings
@@ -103,6 +104,7 @@ class AgentLoader:
         self._pool = pool or open_pool()
         # What an agent may not open still steers it.
         self._sources = Sources(settings, make(must_exist=needed), servers)
+        self._notifier = build_notifier(settings)
         self._looked = -inf
 
     def deps(self) -> AgentDeps:
@@ -154,6 +156,7 @@ class AgentLoader:
                 self._settings.max_cost,
                 load_prices(self._settings).find_cost,
             ),
+            notifier=self._notifier,
             started_calls=self._started_calls,
             tests=loaded.tests,
         )

@@ -193,6 +193,13 @@ class Settings(BaseSettings):
         "`500000 tokens`",
     )
     max_cost: Ceiling | None = Field(None, description="the same of a whole thread")
+    notify: str = Field(
+        "", description="a program or an address that is told when a thread waits for a person"
+    )
+    notify_secret: SecretStr = Field(
+        SecretStr(""), description="signs what is sent to an address; of 16 characters or more"
+    )
+    notify_content: bool = Field(default=False, description="`true`: what is asked is told, too")
     stop_seconds: int = Field(
         30, ge=0, description="how long a step that goes on may take when the server is stopped"
     )

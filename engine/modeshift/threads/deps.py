@@ -12,6 +12,7 @@ from modeshift.modes.facts import ProjectTests
 from modeshift.modes.mode import Mode
 from modeshift.modes.policy import Approvals, find_risk
 from modeshift.project import load_project
+from modeshift.threads.notifier import Notifier
 from modeshift.threads.seats import BoundModes
 from modeshift.threads.started_calls import StartedCalls
 from modeshift.threads.state import list_own_keys
@@ -41,6 +42,7 @@ class AgentDeps(BoundModes):
     max_switches: int = 10
     """How often the mode is switched in a turn, where the model asks."""
     ceilings: Ceilings = field(default_factory=Ceilings)
+    notifier: Notifier | None = None
     started_calls: StartedCalls = field(default_factory=StartedCalls)
     tests: ProjectTests | None = None
     """The owner's test command, and the files that it depends on."""

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphInterrupt
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
@@ -80,7 +81,12 @@ class Step:
 
     async def run(self, node: Node, *mode: str) -> Result:
         """What the node returns, if it is what its move returned; for the engine alone."""
-        result = await node(self, *mode)
+        try:
+            result = await node(self, *mode)
+        except GraphInterrupt as interrupt:
+            if (notifier := self._deps.notifier) is not None:
+                notifier.tell(self.thread, self._start.now.mode, interrupt.args[0][0].value)
+            raise
         question = self._made.question
         if self._is_asking or (question is not None and question.is_waiting):
             raise self._start.refuse("swallows the interrupt that asks a person; let it pass")

@@ -1,0 +1,82 @@
+"""``Notifier``: tells a program or a webhook of the user's that a thread waits for a person."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+log = logging.getLogger("modeshift")
+SECONDS = 10
+"""How long a program or a webhook may take; nothing waits for it."""
+MAX_AT_ONCE = 20
+MAX_REMEMBERED = 1000
+
+
+@dataclass(frozen=True)
+class Notifier:
+    """One to a process; tells of each question once."""
+
+    program: Sequence[str] = ()
+    """The command line, which gets a JSON object on its standard input."""
+    url: str = ""
+    """The address, to which the object is posted; instead of a program."""
+    secret: bytes = b""
+    """For the HMAC-SHA256 of the body in the header ``x-modeshift-signature``."""
+    has_content: bool = False
+    """Whether what is asked is told, too."""
+    _told: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def tell(self, thread: str, mode: str, request: Mapping[str, Any]) -> None:
+        """Tell of a question, in the background; ``request`` is the interrupt's value."""
+        question = str(request.get("question"))
+        if question in self._told:  # it is asked again, as the host has set something, say
+            return
+        if len(self._tasks) >= MAX_AT_ONCE:
+            log.warning("NOTIFY: %d go on already; a question is not told", MAX_AT_ONCE)
+            return
+        self._told[question] = None
+        if len(self._told) > MAX_REMEMBERED:
+            self._told.popitem(last=False)
+        actions = request.get("action_requests") or []
+        kinds = sorted({str(action["name"]) for action in actions})
+        told = {"thread": thread, "mode": mode, "kind": ", ".join(kinds), "question": question}
+        if self.has_content:
+            told["content"] = "\n\n".join(str(action["description"]) for action in actions)
+        task = asyncio.create_task(self._send(json.dumps(told).encode()))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _send(self, body: bytes) -> None:
+        try:
+            async with asyncio.timeout(SECONDS):
+                await (self._post(body) if self.url else self._run(body))
+        except (OSError, TimeoutError, httpx.HTTPError) as error:
+            log.warning("NOTIFY: %s", type(error).__name__)
+
+    async def _post(self, body: bytes) -> None:
+        signature = hmac.new(self.secret, body, hashlib.sha256).hexdigest()
+        headers = {"content-type": "application/json", "x-modeshift-signature": signature}
+        async with httpx.AsyncClient(timeout=SECONDS) as client:
+            (await client.post(self.url, content=body, headers=headers)).raise_for_status()
+
+    async def _run(self, body: bytes) -> None:
+        process = await asyncio.create_subprocess_exec(
+            *self.program, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            await process.communicate(body)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if process.returncode:
+            log.warning("NOTIFY: the program ended with %s", process.returncode)
