@@ -16,7 +16,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, expect
 from repository import ROOT
 
-from modeshift.modes.phases import ENGINE_NODES, NEEDED
+from modeshift.modes.chart import ENGINE_NODES, list_needed
 from tests.clients.page.browser import PROBLEM, Person, opened
 from tests.harness.root import ENGINE
 from tests.harness.server import running
@@ -34,7 +34,7 @@ CODE = 'def greet():\n    return "Hello!"\n'
 
 def digest_sources() -> str:
     """Of the page's files, of what is done on it here, and of the phases that it shows."""
-    digest = sha256(repr((list(ENGINE_NODES), list(NEEDED))).encode())
+    digest = sha256(repr((list(ENGINE_NODES), list(list_needed()))).encode())
     for file in (*sorted((ENGINE / "modeshift/page").iterdir()), Path(__file__)):
         digest.update(file.read_bytes())
     return digest.hexdigest()

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from modeshift.agent import APPROVE, REJECT, Agents, Thread, edit, open_agent
     from modeshift.events import Chunk, Printed, Wrote
+    from modeshift.modes.chart import EACH_MODE, ChartData
     from modeshift.modes.errors import UserError
     from modeshift.modes.facts import Done, Fact
-    from modeshift.modes.phases import EACH_MODE, ChartData, Event, Phase
+    from modeshift.modes.phases import Event, Phase
     from modeshift.serving import serve
     from modeshift.threads.compiled import Agent
     from modeshift.threads.deps import AgentDeps
@@ -53,7 +54,9 @@ _MODULES = {
     "Agent": "threads.compiled",
     "AgentDeps": "threads.deps",
     "AgentGraph": "turns.agent_graph",
+    "ChartData": "modes.chart",
     "Done": "modes.facts",
+    "EACH_MODE": "modes.chart",
     "Fact": "modes.facts",
     "State": "threads.state",
     "Step": "turns.step",

@@ -9,9 +9,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from modeshift.modes.chart import ChartData
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.facts import BUILT_IN, Fact
-from modeshift.modes.phases import ChartData
 
 MARK = "langgraph.json"
 """The file that every clone has in its folder."""

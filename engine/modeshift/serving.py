@@ -7,9 +7,9 @@ from typing import Any
 
 from langgraph_sdk.runtime import ServerRuntime
 
+from modeshift.modes.chart import ChartData
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.facts import BUILT_IN, Fact
-from modeshift.modes.phases import ChartData
 from modeshift.project import Project, check_engine, register
 from modeshift.threads.compiled import Agent
 

@@ -19,11 +19,12 @@ from statemachine.orderedset import OrderedSet
 from typing_extensions import override
 
 from modeshift.modes.catalog import Catalog
+from modeshift.modes.chart import EACH_MODE, ChartData
 from modeshift.modes.edges.edge_table import Edge, EdgeTable, Way
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import InvalidInputError, UnknownModeError
 from modeshift.modes.mode import ModeText
-from modeshift.modes.phases import EACH_MODE, ChartData, Event, Phase
+from modeshift.modes.phases import Event, Phase
 from modeshift.modes.policy import is_offered, list_free_commands
 from modeshift.modes.rules.matching import is_server_tool
 

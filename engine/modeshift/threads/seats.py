@@ -15,6 +15,7 @@ from modeshift.models.bound_model import BoundModel
 from modeshift.models.loading import Models
 from modeshift.models.service import ToolsWay as ModeChange
 from modeshift.modes.catalog import Catalog
+from modeshift.modes.chart import ChartData
 from modeshift.modes.edges.edge_table import (
     MAX_TRIED,
     Edge,
@@ -27,7 +28,7 @@ from modeshift.modes.effects import ToolSpec
 from modeshift.modes.facts import Fact
 from modeshift.modes.machine import Configuration, Machine
 from modeshift.modes.mode import Mode
-from modeshift.modes.phases import ChartData, Phase
+from modeshift.modes.phases import Phase
 from modeshift.modes.policy import (
     describe_limit,
     find_edit_restriction,

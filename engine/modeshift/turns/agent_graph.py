@@ -10,8 +10,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
 from modeshift.messages.channels import use_last
+from modeshift.modes.chart import EACH_MODE
 from modeshift.modes.errors import ConfigurationError
-from modeshift.modes.phases import EACH_MODE
 from modeshift.observing import observe
 from modeshift.threads.checks import build_input_check, build_update_check
 from modeshift.threads.compiled import Agent, LiveDeps

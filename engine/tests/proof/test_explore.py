@@ -14,10 +14,11 @@ from graph.chart import CHART
 from modeshift.models.loading import Models
 from modeshift.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
+from modeshift.modes.chart import ChartData
 from modeshift.modes.edges.edges import EntryEdge, SwitchEdge
 from modeshift.modes.facts import BUILT_IN, Done, Fact, ProjectTests
 from modeshift.modes.mode import Mode
-from modeshift.modes.phases import ChartData, Phase
+from modeshift.modes.phases import Phase
 from modeshift.proof import seats
 from modeshift.proof.explore import Exploration
 from modeshift.proof.nodes import Nodes, Outside

@@ -10,8 +10,8 @@ from graph.chart import CHART
 from modeshift.models.loading import Models
 from modeshift.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
+from modeshift.modes.chart import ChartData
 from modeshift.modes.mode import Mode
-from modeshift.modes.phases import ChartData
 from modeshift.proof.own import read_own
 from modeshift.proof.prove import Proof, prove
 from modeshift.threads.deps import AgentDeps
