@@ -26,6 +26,7 @@ _NODE_OF = {
 MANY = 10
 """Modes. Where there are more, the host sets no limit on the way: see ``prove``."""
 DONE, SAID = Outside(), Outside(is_said=True)
+WHO = frozenset({"model", "person", "says", "host", "edge", "end", "illegal"})
 
 
 class Move(NamedTuple):

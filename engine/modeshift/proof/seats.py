@@ -70,6 +70,8 @@ class Seats:
         self._decided: dict[Any, list[Decided]] = {}
         self._outcomes: dict[Any, frozenset[frozenset[str]]] = {}
         self._done: dict[Any, set[Done]] = {}
+        self.files: dict[str, Any] = {}
+        """By mode what ``properties`` has found in its file."""
 
     def _list_args(self, spec: ToolSpec) -> list[dict[str, Any]]:
         files = (file for name in sorted(self.facts) for file in self.deps.facts[name].files)
@@ -103,7 +105,8 @@ class Seats:
         """Of each probe whether it is denied, asked about or allowed."""
         key = place.mode, place.limit, place.approvals
         if key not in self._rights:
-            verdicts = (self.judge(place, *probe) for probe in self.probes)
+            context, values = self._context(place), self.values(place)
+            verdicts = (self._judge(context, *probe, values) for probe in self.probes)
             self._rights[key] = tuple(STRICTNESS[verdict.kind] for verdict in verdicts)
         return self._rights[key]
 
