@@ -62,6 +62,7 @@ class Chart:
         self._chart = self._class(self._seat)
         self._lock = Lock()
         self._outcomes: dict[_Sent, Configuration] = {}
+        self._moves: dict[tuple[str, str, _Known], Configuration] = {}
 
     def send(
         self,
@@ -94,14 +95,24 @@ class Chart:
             raise InvalidInputError(
                 f"unknown phase {now.phase!r}; there are: {', '.join(self._phases)}"
             )
-        events: list[str] = [] if event == Event.SET_MODE else [event]
-        if event in (Event.SWITCH_MODE, Event.SET_MODE, Event.RETURNED, Event.NEXT):
-            events.append(f"{way}:{self._check(mode_slug)}")
+        changes_mode = event in (Event.SWITCH_MODE, Event.SET_MODE, Event.RETURNED, Event.NEXT)
+        change = f"{way}:{self._check(mode_slug)}" if changes_mode else ""
+        if event != Event.SET_MODE:
+            now = now._replace(phase=self._move(now, event, (), now.phase).phase)
+        return self._move(now, change, known, now.mode)._replace(phase=now.phase) if change else now
+
+    def _move(self, now: Configuration, event: str, known: _Known, state: str) -> Configuration:
+        """Where an event leads, which depends on the state of its own region alone."""
+        key = state, event, known
+        if key not in self._moves:
+            self._moves[key] = self._ask_chart(now, event, known)
+        return self._moves[key]
+
+    def _ask_chart(self, now: Configuration, event: str, known: _Known) -> Configuration:
         with self._lock:
             # Making a new chart takes 2 ms in a catalog of 200 modes.
             self._seat.state, self._seat.facts = self._raw(now), dict(known)
-            for name in events:
-                self._chart.send(name)
+            self._chart.send(event)
             values = {str(value) for value in self._chart.configuration_values}
         return Configuration(
             mode=next(slug for slug in self._slugs if _state(slug) in values),
