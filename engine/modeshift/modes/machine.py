@@ -11,12 +11,10 @@ from threading import Lock
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from statemachine import Event as ChartEvent
 from statemachine import StateChart
 from statemachine.exceptions import TransitionNotAllowed
 from statemachine.io import create_machine_class_from_definition
 from statemachine.orderedset import OrderedSet
-from typing_extensions import override
 
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.edges.edge_table import Edge, EdgeTable, Way
@@ -169,21 +167,6 @@ def _state(slug: str) -> str:
     return f"mode {slug}"
 
 
-class _Events(ChartEvent):
-    """Several events of one edge, with blanks between them: each edge is looked at in a send.
-
-    The library makes an event of each, and compares them part by part.
-    """
-
-    @override
-    def split(self, *_: object) -> list[ChartEvent]:  # type: ignore[override]
-        return [self]
-
-    @override
-    def match(self, event: str) -> bool:
-        return event in self.id.split()
-
-
 def _list_ways(
     edges: EdgeTable, ids: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -200,7 +183,7 @@ def _list_ways(
     for slug, id in ids.items():
         ways = [way for way in Way if way is Way.HAND or not edges.is_guarded(slug)]
         for guard in dict.fromkeys(tables[way] for way in ways):
-            events = _Events(" ".join(f"{way}:{slug}" for way in ways if tables[way] == guard))
+            events = " ".join(f"{way}:{slug}" for way in ways if tables[way] == guard)
             unless = {"unless": _build_guard(guard)} if guard else {}
             on_parent[events] = [{"target": id, "internal": True, **unless}]
     for way in Way:

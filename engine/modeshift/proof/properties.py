@@ -187,11 +187,12 @@ class _File(NamedTuple):
 
 
 def _read_file(seats: Seats, mode: Mode) -> _File:
-    if mode.slug not in seats.files:
+    file: _File | None = seats.files.get(mode.slug)
+    if file is None:
         tools = (tool.name for tool in seats.deps.toolbox.specs if _has(mode, tool, None))
         calls = (_has(mode, probe.tool.spec, probe) for probe in seats.probes)
-        seats.files[mode.slug] = _File(frozenset(tools), tuple(calls))
-    return seats.files[mode.slug]
+        file = seats.files[mode.slug] = _File(frozenset(tools), tuple(calls))
+    return file
 
 
 def _has(mode: Mode, tool: ToolSpec, probe: Probe | None) -> bool:
@@ -233,9 +234,8 @@ def _has_more(seats: Seats, place: Place) -> str | None:
     rights = [seat.mode, *([seat.limit] if seat.limit is not None else [])]
     for name in seat.tools:
         tool = seats.deps.toolbox[name].spec
-        for mode in rights:
-            if name not in _read_file(seats, mode).tools:
-                return f"the model is given {name}, which {mode.slug} lacks"
+        if lacking := [mode.slug for mode in rights if name not in _read_file(seats, mode).tools]:
+            return f"the model is given {name}, which {lacking[0]} lacks"
         if tool.effect.switches_mode and place.depth and not tool.effect.starts_subtask:
             return f"a sub-task is given {name}"
     node = seats.deps.machine.node(Configuration(place.mode, Phase.THINKING))
@@ -246,10 +246,10 @@ def _has_more(seats: Seats, place: Place) -> str | None:
         may_edit = grant is not None and grant.file_regex is None
         if not may_edit and seat.edit_restriction is None:
             return f"commands may change any file, which {mode.slug} may not"
-    for number, right in enumerate(seats.rights(place)):
-        for mode in rights if right else ():
-            if not _read_file(seats, mode).calls[number]:
-                return f"{seats.probes[number]} may run, which {mode.slug} lacks"
+    for mode in rights:
+        calls = zip(seats.probes, seats.rights(place), _read_file(seats, mode).calls, strict=True)
+        if beyond := next((probe for probe, right, has in calls if right and not has), None):
+            return f"{beyond} may run, which {mode.slug} lacks"
     return None
 
 
