@@ -97,7 +97,8 @@ class Exploration:
             place = bare if self._is_exact else bare._replace(parents=parents)
             for move in self._moves.from_(place) if frame is None else self._moves.end(place):
                 self.transitions += 1
-                self._note_call(place, move.to)
+                if len(move.to.parents) > len(place.parents):
+                    self._note_call(place, move.to)
                 to = self._keep(move.to)
                 self._reach(to, (bare, move))
                 if watch is not None and watch(place, move, bare, to):
@@ -126,7 +127,7 @@ class Exploration:
             self._waiting.extend((place, frame) for frame in self._callers.get(place.task, ()))
 
     def _note_call(self, place: Place, to: Place) -> None:
-        if self._is_exact or to.task is None or len(to.parents) <= len(place.parents):
+        if self._is_exact or to.task is None:
             return
         frame = self.forget(to.parents[-1])
         for then in ((), tuple(self.seats.tasks(place)[:1])):

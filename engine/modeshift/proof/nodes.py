@@ -117,7 +117,7 @@ class Nodes:
         self._slugs = [*deps.catalog]
         catalog = deps.catalog if is_direct else Catalog(modes, deps.catalog.default)
         self._deps = replace(deps, catalog=catalog, started_calls=StartedCalls())
-        self._renamed: dict[tuple[str, Place, Outside], Place] = {}
+        self._known: dict[tuple[str, Place, Outside], Place] = {}
 
     def run(self, node: str, place: Place, outside: Outside = Outside()) -> Place:  # noqa: B008  # frozen
         """Where the node leads."""
@@ -134,11 +134,10 @@ class Nodes:
         elif outside.news == "limit":
             limit, outside = outside.value, outside._replace(value=_LIMIT)
         key = node, renamed, outside
-        if key not in self._renamed:
-            self._renamed[key] = self._run(*key)
-        to = self._renamed[key]
-        slugs = {name: slug for slug, name in names.items()}
-        return _rename(to, slugs, to.limit and limit)
+        to = self._known.get(key)
+        if to is None:
+            to = self._known[key] = self._run(*key)
+        return _rename(to, names.slugs, to.limit and limit)
 
     def _run(self, node: str, place: Place, outside: Outside) -> Place:
         state = cast("dict[str, Any]", build_state(self._deps, place))
@@ -175,10 +174,13 @@ class _Names(dict[str, str]):
     def __init__(self, free: Sequence[str]) -> None:
         super().__init__()
         self._free = free
+        self.slugs: dict[str, str] = {}
+        """The names of which these are others."""
 
     def __missing__(self, slug: str) -> str:
-        self[slug] = self._free[len(self)]
-        return self[slug]
+        self[slug] = name = self._free[len(self)]
+        self.slugs[name] = slug
+        return name
 
 
 def _rename(place: Place, names: Mapping[str, str], limit: str | None) -> Place:
@@ -190,14 +192,14 @@ def _rename(place: Place, names: Mapping[str, str], limit: str | None) -> Place:
         place.approvals,
         place.switch and _rename_switch(place.switch, names),
         place.task and _rename_task(place.task, names),
-        tuple([_rename_frame(frame, names) for frame in place.parents]),
+        place.parents and tuple([_rename_frame(frame, names) for frame in place.parents]),
         place.facts,
     )
 
 
 def _rename_switch(switch: Pending, names: Mapping[str, str]) -> Pending:
     target, is_task, approvals, then, how = switch
-    then = tuple([_rename_switch(following, names) for following in then])
+    then = then and tuple([_rename_switch(following, names) for following in then])
     return Pending(names[target], is_task, approvals, then, how)
 
 
@@ -207,5 +209,5 @@ def _rename_task(task: Task, names: Mapping[str, str]) -> Task:
 
 def _rename_frame(frame: Frame, names: Mapping[str, str]) -> Frame:
     mode, approvals, task, then, facts = frame
-    then = tuple([_rename_switch(following, names) for following in then])
+    then = then and tuple([_rename_switch(following, names) for following in then])
     return Frame(names[mode], approvals, task and _rename_task(task, names), then, facts)

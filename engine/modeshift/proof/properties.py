@@ -55,7 +55,7 @@ def _differs(seats: Seats, place: Place, move: Move) -> str | None:
     expected, due = (place.mode, place.approvals), switch
     if switch is not None and place.phase == Phase.SWITCHING and move.who in _APPLIED:
         expected = switch.target, switch.approvals or place.approvals
-    elif _follows(seats, place, move):
+    elif move.who == "model" and _follows(seats, place, move):
         expected = to.mode, place.approvals
     elif is_end and task is not None:
         parent = place.parents[-1]
@@ -149,8 +149,7 @@ def _keeps_facts(seats: Seats, place: Place, move: Move) -> str | None:
     is_end = len(move.to.parents) < len(place.parents)
     before = place.parents[-1].mode if is_end else place.mode
     is_set = is_end or (move.who == "host" and place.task is None)
-    is_set = is_set or _follows(seats, place, move)
-    if not is_applied and not (is_set and move.to.mode != before):
+    if not is_applied and (move.to.mode == before or not (is_set or _follows(seats, place, move))):
         return None
     ended = ("mode", "conversation") if is_applied and switch and switch.is_task else ("mode",)
     kept = (name for name in move.to.facts if seats.deps.facts[name].scope in ended)
