@@ -55,6 +55,9 @@ class Moves:
         self._is_exact = is_exact
         self._machine = deps.machine
         self._valid: dict[Any, bool] = {}
+        self._others = {
+            slug: [other for other in deps.catalog if other != slug] for slug in deps.catalog
+        }
         self._planning = set[str]()
         """The modes in which a sub-task's plan counts."""
         for slug, mode in deps.catalog.items() if PLAN in seats.facts else ():
@@ -207,7 +210,7 @@ class Moves:
     # The host, and a person who does not wait.
 
     def _set(self, place: Place) -> Iterator[Move]:
-        others = [slug for slug in self._deps.catalog if slug != place.mode]
+        others = self._others[place.mode]
         policies = [policy for policy in POLICIES if policy != place.approvals]
         is_free = self._is_exact or place.limit is None  # else the way to another is by none
         limits = [limit for limit in (self._limits if is_free else (None,)) if limit != place.limit]

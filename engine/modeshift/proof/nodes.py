@@ -23,6 +23,7 @@ from modeshift.turns.start import find_start
 from modeshift.turns.step import Step
 
 _LIMIT = "some-limit"
+_MORE = HumanMessage("go on", id="more")
 _CONFIG: RunnableConfig = {"configurable": {"thread_id": ""}}
 
 
@@ -107,6 +108,7 @@ class Nodes:
     def __init__(self, deps: AgentDeps, facts: frozenset[str], *, is_direct: bool = False) -> None:
         """``facts`` are those that count; ``is_direct``: on the modes themselves, every time."""
         self._host = _Host()
+        self._runtime = Runtime(store=self._host)
         self._is_direct = is_direct
         self._facts = facts
         free = (SwitchEdge(to=ANY, ask="never"),)
@@ -144,7 +146,7 @@ class Nodes:
         if outside.before is not None:
             state["first_mode"] = outside.before
         if outside.is_said:
-            state["messages"] = [*state["messages"], HumanMessage("go on", id="more")]
+            state["messages"] = [*state["messages"], _MORE]
         if outside.is_void:
             state["switch"]["digest"] = ""
         state |= {"end_subtask": outside.is_stopped, "compact": outside.wants_summary}
@@ -155,7 +157,7 @@ class Nodes:
             moved = drive(move_on(self._deps, task, {}, "", self._host, is_done=outside.is_done))
             return read_place(merge(state, moved.update), self._facts)
         start = drive(find_start(self._deps, node, state, "", self._host))
-        step = Step(start, _CONFIG, Runtime(store=self._host))
+        step = Step(start, _CONFIG, self._runtime)
         return read_place(merge(state, drive(step.run(_NODES[node]))), self._facts)
 
 

@@ -53,6 +53,7 @@ class _Observer:
 
     def __init__(self, exploration: Exploration, properties: Sequence[Property]) -> None:
         self._seats = exploration.seats
+        self._places = exploration.places
         self._of_move = {
             who: [
                 (rule.name, rule.of_move)
@@ -73,26 +74,26 @@ class _Observer:
         """Sees each move; False, for the others are to be seen, too."""
         self.phases.add((place.phase, to.phase))
         if move.who != "host":
-            self._note(place, move, bare, to)
+            self.reach.note(place, move, bare, to)
+        switch = place.switch if move.who in ("person", "edge") else None
+        if switch is not None and place.phase == Phase.SWITCHING and switch.how != "by hand":
+            self.entered.add((place.mode, to.mode, switch.is_task))
         if move.to is not move.given:
             for name, check in self._of_move[move.who]:
                 if (problem := check(self._seats, place, move)) is not None:
                     self.problems.setdefault(name, (problem, bare, [move.what]))
-        seat = to.mode, to.limit, to.approvals, to.depth
-        if seat not in self._seen:
-            self._seen.add(seat)
-            for name, check_seat in self._of_seat:
-                if (problem := check_seat(self._seats, to)) is not None:
-                    self.problems.setdefault(name, (problem, bare, [move.what]))
+        via = self._places[to]
+        if via is None or via[1] is move:
+            self._look(bare, move, to)
         return False
 
-    def _note(self, place: Place, move: Move, bare: Place, to: Place) -> None:
-        """What the model and a person do."""
-        self.reach.note(place, move, bare, to)
-        switch = place.switch
-        is_applied = move.who in ("person", "edge") and place.phase == Phase.SWITCHING
-        if is_applied and switch is not None and switch.how != "by hand":
-            self.entered.add((place.mode, to.mode, switch.is_task))
+    def _look(self, bare: Place, move: Move, to: Place) -> None:
+        """Look at the seat of a place that is reached first."""
+        seat = to.mode, to.limit, to.approvals, to.depth
+        for name, check in self._of_seat if seat not in self._seen else ():
+            if (problem := check(self._seats, to)) is not None:
+                self.problems.setdefault(name, (problem, bare, [move.what]))
+        self._seen.add(seat)
 
 
 def prove(
