@@ -70,7 +70,8 @@ class Exploration:
             if task is not None and task.mode != place.mode:
                 task = task._replace(mode=self._find_other(place.mode))
             facts = place.facts if place.phase in _BY_FACTS else frozenset[str]()
-            return place._replace(task=task, parents=(), facts=facts)
+            if task or facts != place.facts:
+                place = place._replace(task=task, facts=facts)
         return drop_parents(place)
 
     def run(
@@ -93,11 +94,13 @@ class Exploration:
                 tell(len(self.places))
             if bare.depth > self.deps.subtask_depth:  # which breaks a property, and may go on so
                 continue
-            parents = (frame or self._any,) if bare.task is not None else ()
-            place = bare if self._is_exact else bare._replace(parents=parents)
+            place = bare
+            if bare.task is not None and not self._is_exact:
+                place = bare._replace(parents=(frame or self._any,))
             for move in self._moves.from_(place) if frame is None else self._moves.end(place):
                 self.transitions += 1
-                self._note_call(place, move.to)
+                if len(move.to.parents) > len(place.parents):
+                    self._note_call(place, move.to)
                 to = self._keep(move.to)
                 self._reach(to, (bare, move))
                 if watch is not None and watch(place, move, bare, to):
@@ -126,7 +129,7 @@ class Exploration:
             self._waiting.extend((place, frame) for frame in self._callers.get(place.task, ()))
 
     def _note_call(self, place: Place, to: Place) -> None:
-        if self._is_exact or to.task is None or len(to.parents) <= len(place.parents):
+        if self._is_exact or to.task is None:
             return
         frame = self.forget(to.parents[-1])
         for then in ((), tuple(self.seats.tasks(place)[:1])):

@@ -1,7 +1,7 @@
 """``Moves``: what the model, a person and the host can do next in a place."""
 
 from collections.abc import Callable, Iterator
-from itertools import product
+from itertools import chain, product
 from typing import Any, NamedTuple, cast
 
 from modeshift.calls.turn_end import end_turn
@@ -12,7 +12,7 @@ from modeshift.modes.phases import Event, Phase
 from modeshift.proof.decisions import POLICIES, Decided
 from modeshift.proof.nodes import Nodes, Outside
 from modeshift.proof.places import Place, Task, build_state, read_true_facts
-from modeshift.proof.seats import Seats
+from modeshift.proof.seats import PHASES, Seats
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import PLAN, enter_mode
 
@@ -25,7 +25,9 @@ _NODE_OF = {
 """The node that finds what the host has written into the state; in the others it is no matter."""
 MANY = 10
 """Modes. Where there are more, the host sets no limit on the way: see ``prove``."""
+_EVENTS = frozenset(Event)
 DONE, SAID = Outside(), Outside(is_said=True)
+WHO = frozenset({"model", "person", "says", "host", "edge", "end", "illegal"})
 
 
 class Move(NamedTuple):
@@ -53,6 +55,14 @@ class Moves:
         self._is_exact = is_exact
         self._machine = deps.machine
         self._valid: dict[Any, bool] = {}
+        self._others = {
+            slug: [other for other in deps.catalog if other != slug] for slug in deps.catalog
+        }
+        self._planning = set[str]()
+        """The modes in which a sub-task's plan counts."""
+        for slug, mode in deps.catalog.items() if PLAN in seats.facts else ():
+            if (grant := mode.grant("edit")) is not None and grant.file_regex is not None:
+                self._planning.add(slug)
         self._limits = (None, *deps.catalog) if len(deps.catalog) <= MANY else ()
         self._by_phase: dict[str, Callable[[Place], Iterator[Move]]] = {
             Phase.IDLE: self._start,
@@ -67,8 +77,7 @@ class Moves:
     def from_(self, place: Place) -> Iterator[Move]:
         """Every move; one that fails is ``illegal``, and leads nowhere."""
         nodes = self._by_phase.get(place.phase, self._leave_own)
-        yield from _guard(place, nodes(place))
-        yield from _guard(place, self._set(place))
+        return chain(_guard(place, nodes(place)), _guard(place, self._set(place)))
 
     def end(self, place: Place) -> Iterator[Move]:
         """A sub-task ends; the conversation that began it is the last in ``place.parents``."""
@@ -183,18 +192,16 @@ class Moves:
             self._check(place, Event.NEXT if to.switch else Event.RETURNED, to)
             what = "the sub-task ends" + (f"; the host has set the {name} anew" if name else "")
             yield Move("host" if name else "end", what, to, given)
-            grant = self._deps.catalog[to.mode].grant("edit")
-            is_limited = grant is not None and grant.file_regex is not None
-            if PLAN in self._seats.facts and is_limited and to.mode == place.parents[-1].mode:
+            if to.mode in self._planning and to.mode == place.parents[-1].mode:
                 # Whichever file it wrote, and whoever wrote it for the sub-task.
                 to = to._replace(facts=to.facts | {PLAN})
                 yield Move("host" if name else "end", f"{what}, and has written a plan", to, given)
 
     def _leave_own(self, place: Place) -> Iterator[Move]:
         """The events of the clone's own; behind a node of its own, which may run a command."""
-        is_own = place.phase not in list(Phase)
+        is_own = place.phase not in PHASES
         for source, event in self._deps.chart.targets:
-            if source == place.phase and (is_own or event not in list(Event)):
+            if source == place.phase and (is_own or event not in _EVENTS):
                 now = self._send(Configuration(place.mode, place.phase), event)
                 for facts in self._seats.outcomes(place) if is_own else [place.facts]:
                     to = place._replace(phase=now.phase, facts=facts)
@@ -203,7 +210,7 @@ class Moves:
     # The host, and a person who does not wait.
 
     def _set(self, place: Place) -> Iterator[Move]:
-        others = [slug for slug in self._deps.catalog if slug != place.mode]
+        others = self._others[place.mode]
         policies = [policy for policy in POLICIES if policy != place.approvals]
         is_free = self._is_exact or place.limit is None  # else the way to another is by none
         limits = [limit for limit in (self._limits if is_free else (None,)) if limit != place.limit]
@@ -214,7 +221,9 @@ class Moves:
                 to = self._nodes.run("intake", place, Outside("limit", limit))
                 yield Move("host", f"the host sets the limit {limit} during the run", to, given)
         # What the host sets counts over what a person has chosen with the switch before.
-        later = place._replace(switch=place.switch and place.switch._replace(approvals=None))
+        later = place
+        if place.switch is not None and place.switch.approvals is not None:
+            later = place._replace(switch=place.switch._replace(approvals=None))
         for policy in policies:
             what, given = f"the host sets approvals {policy}", later._replace(approvals=policy)
             yield Move("host", what, given, given)

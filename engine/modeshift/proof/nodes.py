@@ -23,6 +23,7 @@ from modeshift.turns.start import find_start
 from modeshift.turns.step import Step
 
 _LIMIT = "some-limit"
+_MORE = HumanMessage("go on", id="more")
 _CONFIG: RunnableConfig = {"configurable": {"thread_id": ""}}
 
 
@@ -107,6 +108,7 @@ class Nodes:
     def __init__(self, deps: AgentDeps, facts: frozenset[str], *, is_direct: bool = False) -> None:
         """``facts`` are those that count; ``is_direct``: on the modes themselves, every time."""
         self._host = _Host()
+        self._runtime = Runtime(store=self._host)
         self._is_direct = is_direct
         self._facts = facts
         free = (SwitchEdge(to=ANY, ask="never"),)
@@ -118,41 +120,33 @@ class Nodes:
         catalog = deps.catalog if is_direct else Catalog(modes, deps.catalog.default)
         self._deps = replace(deps, catalog=catalog, started_calls=StartedCalls())
         self._known: dict[tuple[str, Place, Outside], Place] = {}
-        self._renamed: dict[tuple[str, Place, Outside], Place] = {}
 
     def run(self, node: str, place: Place, outside: Outside = Outside()) -> Place:  # noqa: B008  # frozen
         """Where the node leads."""
         if self._is_direct:
             return self._run(node, place, outside)
+        names = _Names(self._slugs)
         # No more than whether there is a limit is seen.
         limit = place.limit
-        if outside.news == "limit":
-            limit, outside = outside.value, outside._replace(value=_LIMIT)
-        key = node, place if place.limit is None else place._replace(limit=_LIMIT), outside
-        if key not in self._known:
-            self._known[key] = self._run_renamed(*key)
-        to = self._known[key]
-        return to if to.limit is None else to._replace(limit=limit)
-
-    def _run_renamed(self, node: str, place: Place, outside: Outside) -> Place:
-        names = _Names(self._slugs)
-        renamed = _rename(place, names)
+        renamed = _rename(place, names, limit and _LIMIT)
         if outside.before is not None:
             outside = outside._replace(before=names[outside.before])
         if outside.news == "mode":
             outside = outside._replace(value=names[str(outside.value)])
+        elif outside.news == "limit":
+            limit, outside = outside.value, outside._replace(value=_LIMIT)
         key = node, renamed, outside
-        if key not in self._renamed:
-            self._renamed[key] = self._run(*key)
-        to: Place = _rename(self._renamed[key], {name: slug for slug, name in names.items()})
-        return to
+        to = self._known.get(key)
+        if to is None:
+            to = self._known[key] = self._run(*key)
+        return _rename(to, names.slugs, to.limit and limit)
 
     def _run(self, node: str, place: Place, outside: Outside) -> Place:
         state = cast("dict[str, Any]", build_state(self._deps, place))
         if outside.before is not None:
             state["first_mode"] = outside.before
         if outside.is_said:
-            state["messages"] = [*state["messages"], HumanMessage("go on", id="more")]
+            state["messages"] = [*state["messages"], _MORE]
         if outside.is_void:
             state["switch"]["digest"] = ""
         state |= {"end_subtask": outside.is_stopped, "compact": outside.wants_summary}
@@ -163,7 +157,7 @@ class Nodes:
             moved = drive(move_on(self._deps, task, {}, "", self._host, is_done=outside.is_done))
             return read_place(merge(state, moved.update), self._facts)
         start = drive(find_start(self._deps, node, state, "", self._host))
-        step = Step(start, _CONFIG, Runtime(store=self._host))
+        step = Step(start, _CONFIG, self._runtime)
         return read_place(merge(state, drive(step.run(_NODES[node]))), self._facts)
 
 
@@ -182,21 +176,40 @@ class _Names(dict[str, str]):
     def __init__(self, free: Sequence[str]) -> None:
         super().__init__()
         self._free = free
+        self.slugs: dict[str, str] = {}
+        """The names of which these are others."""
 
     def __missing__(self, slug: str) -> str:
-        self[slug] = self._free[len(self)]
-        return self[slug]
+        self[slug] = name = self._free[len(self)]
+        self.slugs[name] = slug
+        return name
 
 
-def _rename(part: Any, names: Mapping[str, str]) -> Any:
-    """A place, or what it holds, with other names of modes."""
-    match part:
-        case Place() | Pending() | Frame() | Task():
-            changes: dict[str, Any] = {
-                name: names[value] if name in ("mode", "target") else _rename(value, names)
-                for name, value in part._asdict().items()
-            }
-            return part._replace(**changes)
-        case tuple():
-            return tuple(_rename(each, names) for each in part)
-    return part
+def _rename(place: Place, names: Mapping[str, str], limit: str | None) -> Place:
+    """The place with other names of modes, under this limit."""
+    return Place(
+        names[place.mode],
+        place.phase,
+        limit,
+        place.approvals,
+        place.switch and _rename_switch(place.switch, names),
+        place.task and _rename_task(place.task, names),
+        place.parents and tuple([_rename_frame(frame, names) for frame in place.parents]),
+        place.facts,
+    )
+
+
+def _rename_switch(switch: Pending, names: Mapping[str, str]) -> Pending:
+    target, is_task, approvals, then, how = switch
+    then = then and tuple([_rename_switch(following, names) for following in then])
+    return Pending(names[target], is_task, approvals, then, how)
+
+
+def _rename_task(task: Task, names: Mapping[str, str]) -> Task:
+    return Task(names[task.mode], task.approvals, task.depth)
+
+
+def _rename_frame(frame: Frame, names: Mapping[str, str]) -> Frame:
+    mode, approvals, task, then, facts = frame
+    then = then and tuple([_rename_switch(following, names) for following in then])
+    return Frame(names[mode], approvals, task and _rename_task(task, names), then, facts)

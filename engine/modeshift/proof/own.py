@@ -116,7 +116,7 @@ def build_own(own: Own) -> Property:
             return f"{bound[0]} is bound" if place.mode == values["mode"] and bound else None
 
         return Property(name, of_seat=is_bound)
-    return Property(name, _build_before(values))
+    return Property(name, _build_before(values), whose=("person", "edge", "model"))
 
 
 def _build_before(values: Mapping[str, str]) -> MoveCheck:
@@ -124,7 +124,7 @@ def _build_before(values: Mapping[str, str]) -> MoveCheck:
 
     def comes_too_early(seats: Seats, place: Place, move: Move) -> str | None:
         is_by_hand = place.switch is not None and place.switch.how == "by hand"
-        if move.who not in ("person", "edge", "model") or is_by_hand:
+        if is_by_hand:
             return None
         if "enter" in values:
             is_due = place.mode != move.to.mode == values["enter"]

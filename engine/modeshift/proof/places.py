@@ -78,7 +78,10 @@ class Place(NamedTuple):
 
 def drop_parents(place: Place) -> Place:
     """The place without the conversations that wait."""
-    return place._replace(parents=()) if place.parents else place
+    if not place.parents:
+        return place
+    mode, phase, limit, approvals, switch, task, _, facts = place
+    return Place(mode, phase, limit, approvals, switch, task, (), facts)
 
 
 def read_place(state: Mapping[str, Any], known: Collection[str]) -> Place:

@@ -1,6 +1,6 @@
 """What must hold: of every move, and of all places together."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from modeshift.modes.edges.conditions import parse_condition
@@ -12,7 +12,7 @@ from modeshift.modes.phases import Phase
 from modeshift.modes.policy import list_free_commands
 from modeshift.modes.rules.files import get_protection, is_secret
 from modeshift.modes.rules.matching import EVERY, Subject
-from modeshift.proof.moves import Move
+from modeshift.proof.moves import WHO, Move
 from modeshift.proof.places import Place
 from modeshift.proof.seats import Probe, Seats
 
@@ -34,16 +34,15 @@ class Property(NamedTuple):
     """From everywhere such a place must be reached, without the host."""
     applies: Callable[[Seats, Place], bool] = lambda _seats, _place: True
     """From which places it must be."""
-    sees_host: bool = False
-    """Whether it is about the host's moves, too."""
+    whose: Collection[str] = WHO - {"host"}
+    """Whose moves it is about."""
 
 
 def _grows(seats: Seats, place: Place, move: Move) -> str | None:
-    if move.who not in ("model", "edge") or (
-        move.to[:4:2] == place[:4:2] and (move.to.approvals == place.approvals)
-    ):
+    to = move.to
+    if (to.mode, to.limit, to.approvals) == (place.mode, place.limit, place.approvals):
         return None
-    pairs = zip(seats.probes, seats.rights(place), seats.rights(move.to), strict=True)
+    pairs = zip(seats.probes, seats.rights(place), seats.rights(to), strict=True)
     gained = next((probe for probe, before, after in pairs if after > before), None)
     return None if gained is None else f"{gained} is gained, and nobody has said yes"
 
@@ -54,9 +53,9 @@ def _differs(seats: Seats, place: Place, move: Move) -> str | None:
     place = move.given or place
     switch, task = place.switch, place.task
     expected, due = (place.mode, place.approvals), switch
-    if place.phase == Phase.SWITCHING and switch is not None and move.who in _APPLIED:
+    if switch is not None and place.phase == Phase.SWITCHING and move.who in _APPLIED:
         expected = switch.target, switch.approvals or place.approvals
-    elif _follows(seats, place, move):
+    elif move.who == "model" and _follows(seats, place, move):
         expected = to.mode, place.approvals
     elif is_end and task is not None:
         parent = place.parents[-1]
@@ -87,9 +86,11 @@ def _follows(seats: Seats, place: Place, move: Move) -> bool:
 
 
 def _begins_wrongly(seats: Seats, place: Place, move: Move) -> str | None:
-    deeper = move.to.depth - place.depth
-    if move.to.task is not None and not move.to.depth:
+    if move.to.task is None:
+        return None
+    if not move.to.depth:
         return "a sub-task does not count as one"
+    deeper = move.to.depth - place.depth
     if deeper < 1:
         return None
     if move.who != "person" or place.switch is None or not place.switch.is_task:
@@ -106,7 +107,7 @@ def _enters_shut(seats: Seats, place: Place, move: Move) -> str | None:
         source = source.model_copy(update={"switches": None})
         shut = _find_shut(source, target, False, {})  # noqa: FBT003  # no sub-task
         return shut or find_beyond(seats, place, target)
-    if place.phase != Phase.SWITCHING or switch is None or move.who not in _APPLIED:
+    if switch is None or place.phase != Phase.SWITCHING or move.who not in _APPLIED:
         return None
     source, target = (seats.deps.catalog[slug] for slug in (place.mode, switch.target))
     if (problem := find_beyond(seats, place, target)) is not None:
@@ -141,13 +142,14 @@ def _find_shut(
 
 
 def _keeps_facts(seats: Seats, place: Place, move: Move) -> str | None:
+    if not move.to.facts:
+        return None
     switch = place.switch
     is_applied = place.phase == Phase.SWITCHING and move.who in _APPLIED
     is_end = len(move.to.parents) < len(place.parents)
     before = place.parents[-1].mode if is_end else place.mode
     is_set = is_end or (move.who == "host" and place.task is None)
-    is_set = is_set or _follows(seats, place, move)
-    if not is_applied and not (is_set and move.to.mode != before):
+    if not is_applied and (move.to.mode == before or not (is_set or _follows(seats, place, move))):
         return None
     ended = ("mode", "conversation") if is_applied and switch and switch.is_task else ("mode",)
     kept = (name for name in move.to.facts if seats.deps.facts[name].scope in ended)
@@ -159,20 +161,37 @@ def find_beyond(seats: Seats, place: Place, target: Mode) -> str | None:
     if place.limit is None:
         return None
     limit = seats.deps.catalog[place.limit]
-    for tool in seats.deps.toolbox.specs:
-        if _has(target, tool, None) and not _has(limit, tool, None):
-            return f"{target.slug} is entered under the limit {limit.slug}, beyond it"
-    return None
+    if _read_file(seats, target).tools <= _read_file(seats, limit).tools:
+        return None
+    return f"{target.slug} is entered under the limit {limit.slug}, beyond it"
 
 
 def _illegal(_: Seats, place: Place, move: Move) -> str | None:
-    return f"in {place.phase}: {move.what}" if move.who == "illegal" else None
+    return f"in {place.phase}: {move.what}"
 
 
 def _ends_within(_: Seats, place: Place, move: Move) -> str | None:
+    if move.to.task is None or move.to.phase != Phase.IDLE:
+        return None
     sources = (Phase.IDLE, Phase.THINKING, Phase.ACTING, Phase.RETURNING)
-    is_end = move.to.phase == Phase.IDLE and place.phase in sources
-    return "the turn ends in a sub-task" if is_end and move.to.task else None
+    return "the turn ends in a sub-task" if place.phase in sources else None
+
+
+class _File(NamedTuple):
+    """What a mode has by its file."""
+
+    tools: frozenset[str]
+    calls: tuple[bool, ...]
+    """Of each probe whether it may be made."""
+
+
+def _read_file(seats: Seats, mode: Mode) -> _File:
+    file: _File | None = seats.files.get(mode.slug)
+    if file is None:
+        tools = (tool.name for tool in seats.deps.toolbox.specs if _has(mode, tool, None))
+        calls = (_has(mode, probe.tool.spec, probe) for probe in seats.probes)
+        file = seats.files[mode.slug] = _File(frozenset(tools), tuple(calls))
+    return file
 
 
 def _has(mode: Mode, tool: ToolSpec, probe: Probe | None) -> bool:
@@ -214,8 +233,8 @@ def _has_more(seats: Seats, place: Place) -> str | None:
     rights = [seat.mode, *([seat.limit] if seat.limit is not None else [])]
     for name in seat.tools:
         tool = seats.deps.toolbox[name].spec
-        if lacking := next((mode for mode in rights if not _has(mode, tool, None)), None):
-            return f"the model is given {name}, which {lacking.slug} lacks"
+        if lacking := [mode.slug for mode in rights if name not in _read_file(seats, mode).tools]:
+            return f"the model is given {name}, which {lacking[0]} lacks"
         if tool.effect.switches_mode and place.depth and not tool.effect.starts_subtask:
             return f"a sub-task is given {name}"
     node = seats.deps.machine.node(Configuration(place.mode, Phase.THINKING))
@@ -226,10 +245,10 @@ def _has_more(seats: Seats, place: Place) -> str | None:
         may_edit = grant is not None and grant.file_regex is None
         if not may_edit and seat.edit_restriction is None:
             return f"commands may change any file, which {mode.slug} may not"
-    for probe, right in zip(seats.probes, seats.rights(place), strict=True):
-        lacking = next((mode for mode in rights if not _has(mode, probe.tool.spec, probe)), None)
-        if right and lacking is not None:
-            return f"{probe} may run, which {lacking.slug} lacks"
+    for mode in rights:
+        calls = zip(seats.probes, seats.rights(place), _read_file(seats, mode).calls, strict=True)
+        if beyond := next((probe for probe, right, has in calls if right and not has), None):
+            return f"{beyond} may run, which {mode.slug} lacks"
     return None
 
 
@@ -265,16 +284,22 @@ def _is_over(place: Place) -> bool:
 
 ENTERS = "a mode is entered only along an open edge, by hand, and within the limit"
 BUILT_IN = (
-    Property("rights grow only by a person, the host, or the end of a sub-task", _grows),
-    Property("mode, approvals and limit change only as was approved", _differs, sees_host=True),
+    Property(
+        "rights grow only by a person, the host, or the end of a sub-task",
+        _grows,
+        whose=("model", "edge"),
+    ),
+    Property("mode, approvals and limit change only as was approved", _differs, whose=WHO),
     Property("a sub-task is approved by a person, and never deeper than allowed", _begins_wrongly),
     Property(ENTERS, _enters_shut),
-    Property("what is true of a mode alone ends with it", _keeps_facts, sees_host=True),
-    Property("no node sends an event that is illegal where it sends it", _illegal),
+    Property("what is true of a mode alone ends with it", _keeps_facts, whose=WHO),
+    Property(
+        "no node sends an event that is illegal where it sends it", _illegal, whose=("illegal",)
+    ),
     Property(
         "a sub-task's end leads back to the conversation that began it",
         _ends_within,
-        sees_host=True,
+        whose=WHO,
     ),
     Property("no tool is bound or runs that the mode or the limit lacks", of_seat=_has_more),
     Property("what needs a person's yes never runs without", of_seat=_runs_unasked),

@@ -9,7 +9,7 @@ from modeshift.modes.edges.edge_table import Edge, Way
 from modeshift.modes.phases import Event, Phase
 from modeshift.modes.policy import Approvals
 from modeshift.proof.explore import Exploration
-from modeshift.proof.moves import MANY, Move
+from modeshift.proof.moves import MANY, WHO, Move
 from modeshift.proof.own import Own, build_own
 from modeshift.proof.places import Place, describe, describe_start, drop_parents
 from modeshift.proof.properties import BUILT_IN, ENTERS, Property, find_beyond
@@ -53,10 +53,15 @@ class _Observer:
 
     def __init__(self, exploration: Exploration, properties: Sequence[Property]) -> None:
         self._seats = exploration.seats
-        self._of_move = [(rule.name, rule.of_move) for rule in properties if rule.of_move]
-        self._of_host = [
-            (rule.name, rule.of_move) for rule in properties if rule.of_move and rule.sees_host
-        ]
+        self._places = exploration.places
+        self._of_move = {
+            who: [
+                (rule.name, rule.of_move)
+                for rule in properties
+                if rule.of_move and who in rule.whose
+            ]
+            for who in WHO
+        }
         self._of_seat = [(rule.name, rule.of_seat) for rule in properties if rule.of_seat]
         self._seen = set[tuple[str, str | None, str, int]]()
         self.problems: dict[str, tuple[str, Place, list[str]]] = {}
@@ -69,27 +74,26 @@ class _Observer:
         """Sees each move; False, for the others are to be seen, too."""
         self.phases.add((place.phase, to.phase))
         if move.who != "host":
-            self._note(place, move, bare, to)
-        checks = self._of_host if move.who == "host" else self._of_move
-        broken = list[tuple[str, str | None]]()
+            self.reach.note(place, move, bare, to)
+        switch = place.switch if move.who in ("person", "edge") else None
+        if switch is not None and place.phase == Phase.SWITCHING and switch.how != "by hand":
+            self.entered.add((place.mode, to.mode, switch.is_task))
         if move.to is not move.given:
-            broken = [(name, check(self._seats, place, move)) for name, check in checks]
-        seat = to.mode, to.limit, to.approvals, to.depth
-        if seat not in self._seen:
-            self._seen.add(seat)
-            broken += [(name, check(self._seats, to)) for name, check in self._of_seat]
-        for name, problem in broken:
-            if problem is not None:
-                self.problems.setdefault(name, (problem, bare, [move.what]))
+            for name, check in self._of_move[move.who]:
+                if (problem := check(self._seats, place, move)) is not None:
+                    self.problems.setdefault(name, (problem, bare, [move.what]))
+        via = self._places[to]
+        if via is None or via[1] is move:
+            self._look(bare, move, to)
         return False
 
-    def _note(self, place: Place, move: Move, bare: Place, to: Place) -> None:
-        """What the model and a person do."""
-        self.reach.note(place, move, bare, to)
-        switch = place.switch
-        is_applied = move.who in ("person", "edge") and place.phase == Phase.SWITCHING
-        if is_applied and switch is not None and switch.how != "by hand":
-            self.entered.add((place.mode, to.mode, switch.is_task))
+    def _look(self, bare: Place, move: Move, to: Place) -> None:
+        """Look at the seat of a place that is reached first."""
+        seat = to.mode, to.limit, to.approvals, to.depth
+        for name, check in self._of_seat if seat not in self._seen else ():
+            if (problem := check(self._seats, to)) is not None:
+                self.problems.setdefault(name, (problem, bare, [move.what]))
+        self._seen.add(seat)
 
 
 def prove(

@@ -1,5 +1,6 @@
 """``Reach``: where a thread can come to without the host, for what must be reached."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from modeshift.modes.phases import Phase
@@ -17,7 +18,7 @@ class Reach:
 
     def __init__(self, exploration: Exploration) -> None:
         self._exploration = exploration
-        self._next: dict[Place, set[Place]] = {}
+        self._next = defaultdict[Place, set[Place]](set)
         """Without a sub-task's beginning and end."""
         self._calls: dict[Place, list[tuple[Place, Frame]]] = {}
         """By the place in which a sub-task begins: who begins it."""
@@ -32,7 +33,7 @@ class Reach:
         elif move.who == "end" and place.task is not None:
             self._ends.setdefault(bare, {})[place.task, place.parents[-1]] = to
         elif move.who not in ("end", "says"):
-            self._next.setdefault(bare, set()).add(to)
+            self._next[bare].add(to)
 
     def list_stuck(self, goal: Callable[[Place], bool]) -> Iterator[Place]:
         """The places from which none is reached that is a goal."""
@@ -53,8 +54,8 @@ class Reach:
         """Where any goes on that may have begun the sub-task that ends here."""
         if place.phase != Phase.RETURNING:
             return []
-        ends = self._ends.get(place._replace(limit=None), {})
-        return [to._replace(limit=place.limit) for to in ends.values()]
+        ends = {*self._ends.get(place._replace(limit=None), {}).values()}
+        return [to._replace(limit=place.limit) for to in ends]
 
     def _add_returns(self) -> None:
         """Steps over each sub-task, the deepest ones first."""
@@ -65,7 +66,7 @@ class Reach:
                     assert begin.task is not None
                     if (to := ends.get((begin.task, frame))) is not None:
                         after = to._replace(limit=caller.limit)
-                        self._next.setdefault(caller, set()).add(after)
+                        self._next[caller].add(after)
 
     def _find_ends(self, begin: Place) -> Iterator[Place]:
         """How a sub-task can end that begins in this place."""

@@ -32,6 +32,8 @@ _NO_FACTS = frozenset({frozenset[str]()})
 _ENDS = (True, False), (0, 1, None), (True, False)
 PATHS = ("a.txt", "src/a.py", "plan.md", "Makefile", "AGENTS.md", ".env")
 """Files of which an edit limit may name some; the last ones always ask."""
+PHASES = frozenset(Phase)
+"""Those of the engine."""
 STRICTNESS = {"deny": 0, "ask": 1, "allow": 2}
 
 
@@ -68,8 +70,11 @@ class Seats:
         self.free: frozenset[frozenset[str]] | None = None
         self._rights: dict[tuple[str, str | None, str], tuple[int, ...]] = {}
         self._decided: dict[Any, list[Decided]] = {}
+        self._tasks: dict[Any, list[Pending]] = {}
         self._outcomes: dict[Any, frozenset[frozenset[str]]] = {}
         self._done: dict[Any, set[Done]] = {}
+        self.files: dict[str, Any] = {}
+        """By mode what ``properties`` has found in its file."""
 
     def _list_args(self, spec: ToolSpec) -> list[dict[str, Any]]:
         files = (file for name in sorted(self.facts) for file in self.deps.facts[name].files)
@@ -103,7 +108,8 @@ class Seats:
         """Of each probe whether it is denied, asked about or allowed."""
         key = place.mode, place.limit, place.approvals
         if key not in self._rights:
-            verdicts = (self.judge(place, *probe) for probe in self.probes)
+            context, values = self._context(place), self.values(place)
+            verdicts = (self._judge(context, *probe, values) for probe in self.probes)
             self._rights[key] = tuple(STRICTNESS[verdict.kind] for verdict in verdicts)
         return self._rights[key]
 
@@ -145,9 +151,12 @@ class Seats:
 
     def tasks(self, place: Place) -> list[Pending]:
         """The sub-tasks that the model may ask for there."""
-        wishes = dict.fromkeys(decided.meant for decided in self.decided(place))
-        asked = (wish for wish in wishes if wish is not None and wish.is_task)
-        return [wish for wish in asked if not (wish.how or wish.approvals)]
+        key = place.mode, place.limit, place.depth, place.facts
+        if key not in self._tasks:
+            wishes = dict.fromkeys(decided.meant for decided in self.decided(place))
+            asked = (wish for wish in wishes if wish is not None and wish.is_task)
+            self._tasks[key] = [wish for wish in asked if not (wish.how or wish.approvals)]
+        return self._tasks[key]
 
     def free_facts(self) -> frozenset[frozenset[str]]:
         """From now on any call leads to any facts that one can make true in some mode."""
@@ -165,7 +174,7 @@ class Seats:
             return _NO_FACTS
         if self.free is not None:
             return self.free
-        is_own = place.phase not in list(Phase)
+        is_own = place.phase not in PHASES
         key = place.mode, place.limit, place.approvals, place.facts, is_own
         if key not in self._outcomes:
             before = build_facts(self.deps, place.facts)
