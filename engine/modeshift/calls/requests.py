@@ -228,7 +228,7 @@ def _build_title(deps: AgentDeps, spec: ToolSpec, args: Mapping[str, Any]) -> st
         return spec.effect.title
     if spec.effect.switches_mode:
         slug = str(args.get("mode_slug"))
-        name = deps.catalog[slug].name if slug in deps.catalog else slug
+        name = deps.catalog.get_name(slug)
         return (
             f"Sub-task in {name} mode" if spec.effect.starts_subtask else f"Switch to {name} mode"
         )

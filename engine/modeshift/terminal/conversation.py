@@ -16,7 +16,7 @@ from modeshift.configuration.prices import Prices
 from modeshift.events import Wrote
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.plain_text import to_one_line
-from modeshift.terminal.bar import BEGINNING, build_bar
+from modeshift.terminal.bar import BEGINNING, build_bar, name_place
 from modeshift.terminal.cards import Cards
 from modeshift.terminal.choices import Choice
 from modeshift.terminal.panel import Panel
@@ -104,7 +104,7 @@ class Chat:
     async def _open(self, thread: Thread) -> None:
         """Show the thread, and go on with it."""
         self.thread, self._state = thread, await thread.state()
-        self._transcript.show_history(self._deps, self._state.values.get("messages", []))
+        self._transcript.show_history(self._deps, self._state.values)
 
     async def _take_turn(self) -> None:
         question = await self._look()
@@ -143,7 +143,8 @@ class Chat:
         return None if "mode" in self._chosen else next(iter(self._state.interrupts), None)
 
     def _build_prompt(self) -> str:
-        return f"{self._get_current()[0]}> "
+        mode = self._get_current()[0]
+        return f"{name_place(mode, self._state.values)}> "
 
     def _get_current(self) -> tuple[str, str]:
         values = {**self._state.values, **self._chosen}

@@ -123,6 +123,27 @@ def test_the_bar_says_that_one_is_in_a_subtask(chat: Terminal) -> None:
     assert chat.bar.startswith("── ask · Ask first · ")
 
 
+def test_a_thread_that_is_opened_in_a_subtask(tmp_path: Path) -> None:
+    clone, last = Server(tmp_path), ("--thread", "last")
+    begun = "\n> task in code: write sub.txt: x\n\nSub-task in Code mode\n\n> write sub.txt: x\n"
+    ended = "  Created sub.txt (1 characters).\n\nHere is how it went:\n- write sub.txt: x: "
+    with chatting(clone) as terminal:
+        terminal.until(ASK)
+        terminal.play("task in code: write sub.txt: x", SWITCH, "y", CALL)
+        assert "▸ Yes\n\nSub-task in Code mode\n\nWrite" in terminal.text
+    with chatting(clone, *last) as terminal:
+        terminal.until(CALL)
+        assert begun in terminal.text
+        terminal.play(CTRL_C, "\n\ncode / sub-task>", ENTER, CALL, "y", ASK)
+        assert "\nThe sub-task in Code mode has ended.\nNow in Ask mode.\n" in terminal.text
+    with chatting(clone, *last) as terminal:
+        seen = terminal.until(ASK)
+        assert begun in seen
+        assert ended in seen.partition(begun)[2]
+        assert "The sub-task in Code mode has ended.\n\nHere is how it went:" in seen
+        terminal.play("task in code: hello", SWITCH, "y", ASK)
+
+
 def test_what_auto_accept_turns_on_is_said_and_it_is_offered_once(chat: Terminal) -> None:
     seen = chat.say("switch to code", SWITCH)
     assert "Yes, and auto-accept. Edits of files run unasked; commands ask, as" in seen
