@@ -77,10 +77,10 @@ async def test_a_command_that_was_killed_may_have_taken_effect(
 ) -> None:
     talk = await editor.load(left["command"])
     assert "may have taken effect" in str(talk.results)
-    await editor.until(lambda: "has not come to its end" in talk.said)
+    await editor.until(lambda: "was interrupted" in talk.said)
     assert await talk.say("go on") == "end_turn"
     await (await editor.load(left["command"])).say("list")
-    assert talk.said.count("has not come to its end") == 1
+    assert talk.said.count("was interrupted") == 1
 
 
 async def test_who_cancels_is_not_held_to_the_question(

@@ -112,7 +112,7 @@ def test_several_lines_completion_and_the_next_mode(code: Terminal, clone: Serve
     code.play(CTRL_C, CODE, "\x1b[Z", "\n\ndebug>", "\x1b[Z", ASK)
     assert "Ask first" in code.bar
     code.press("/appr")
-    code.until_sent("/approvals  what runs unasked")
+    code.until_sent("/approvals  show what runs unasked")
     code.play("\t", "ask> /approvals", CTRL_C, ASK)
 
 
@@ -126,7 +126,7 @@ def test_the_bar_says_that_one_is_in_a_subtask(chat: Terminal) -> None:
 def test_a_thread_that_is_opened_in_a_subtask(tmp_path: Path) -> None:
     clone, last = Server(tmp_path), ("--thread", "last")
     begun = "\n> task in code: write sub.txt: x\n\nSub-task in Code mode\n\n> write sub.txt: x\n"
-    ended = "  Created sub.txt (1 characters).\n\nHere is how it went:\n- write sub.txt: x: "
+    ended = "  Created sub.txt (1 character).\n\nHere is how it went:\n- write sub.txt: x: "
     with chatting(clone) as terminal:
         terminal.until(ASK)
         terminal.play("task in code: write sub.txt: x", SWITCH, "y", CALL)
@@ -163,11 +163,11 @@ def test_what_was_always_allowed_is_listed_and_taken_back(code: Terminal) -> Non
     seen = code.play("\x7f\x7f\x7f*", "pattern> bl.*", ENTER, CODE)
     assert seen.count("Runs unasked from now on: ") == 2
     code.play("write al.txt: 2", CODE)
-    listed = code.say("/allowed", "All of it")
-    assert f"Runs unasked; take back\n▸ 1 Leave it so (#)\n  2 {told}\n  3 write_file, wh" in listed
-    code.play(ESC, CODE, "write al.txt: 3", CODE, "/allowed", "All of it", "2", CODE)
+    listed = code.say("/allowed", "All of these")
+    assert f"Take back what runs unasked\n▸ 1 Nothing (#)\n  2 {told}\n  3 write_file, wh" in listed
+    code.play(ESC, CODE, "write al.txt: 3", CODE, "/allowed", "All of these", "2", CODE)
     code.play("write al.txt: 4", CALL, "n", WHY, ENTER, CODE)
-    assert told not in code.say("/allowed", "All of it").rpartition("take back")[2]
+    assert told not in code.say("/allowed", "All of these").rpartition("Take back")[2]
     code.play("3", CODE, "/allowed", CODE)
     assert code.text.count('No "always" of yours') == 2
 
@@ -207,7 +207,8 @@ def test_threads_are_chosen_by_what_was_said(tmp_path: Path) -> None:
     with chatting(clone, *last, "--mode", "code") as terminal:
         terminal.until(CODE)
         listed = terminal.say("/threads", " · code")
-        assert re.search(r"Go on with\n▸ 1 Stay in this one \(#\)\n  2 list · .* · code$", listed)
+        listed = listed.rpartition("Go on with which thread?\n")[2]
+        assert re.match(r"▸ 1 Stay in this one \(#\)\n  2 list · .* · code$", listed)
         terminal.play("2", CODE, "/approvals", CODE, "/diff", CODE)
         seen = terminal.text.rpartition("▸ list")[2]
         assert "\n> list\n" in seen
