@@ -11,7 +11,8 @@ import psutil
 import pytest
 
 from modeshift.calls.previews import FileChange
-from modeshift.terminal.screen import Markdown, Screen
+from modeshift.terminal.markdown import Markdown
+from modeshift.terminal.screen import Screen
 from modeshift.testing.snapshots import Snapshot
 from tests.clients.terminal.terminal import ASK, CODE, CTRL_C, ENTER, Terminal, chatting
 from tests.harness.conversation import SECONDS
@@ -148,7 +149,9 @@ def test_what_others_say_cannot_act_on_the_terminal(chat: Terminal, clone: Serve
     assert chat.title == ""
     shown: list[str] = []
     screen, markdown = Screen(shown.append), Markdown()  # a model's words, which nothing has read
-    for text in (evil, "&#27;[2J&#8238;", f"# **{evil}**", f"```{evil}\n{evil}\n```", f"`{evil}`"):
+    table = f"| {evil} | _{evil}_ |\n|-|-|\n| *{evil}* | [{evil}](http://{evil}) |"
+    code = f"```{evil}\n{evil}\n```"
+    for text in (evil, "&#27;[2J&#8238;", f"# **{evil}**", code, f"`{evil}`", table):
         screen.ready([*markdown.feed(f"{text}\n"), *markdown.end()])
         screen.line(text)
         screen.words(text)

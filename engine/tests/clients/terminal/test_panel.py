@@ -2,12 +2,15 @@
 
 import os
 import re
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from modeshift.terminal.pager import show_pages
+from modeshift.terminal.markdown import Markdown
+from modeshift.terminal.pager import edit_text, show_pages
+from modeshift.terminal.screen import measure
 from modeshift.testing.snapshots import Snapshot
 from tests.clients.terminal.terminal import (
     ASK,
@@ -190,9 +193,27 @@ def test_long_output_is_folded_and_paged(clone: Server, monkeypatch: pytest.Monk
         terminal.until_sent("\n   51 +x50\n")
         terminal.until(CALL)
         terminal.play("y", CODE)
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.setenv("PAGER", "'")
+    for name, value in {"PATH": "", "PAGER": "'", "VISUAL": "'", "EDITOR": "no-such"}.items():
+        monkeypatch.setenv(name, value)
     assert "There is no pager" in show_pages("text")
+    assert edit_text("text") is None
+
+
+def test_a_message_is_written_in_an_editor(tmp_path: Path) -> None:
+    clone = Server(tmp_path)
+    given: dict[str, Any] = {"VISUAL": "no-such-editor", "EDITOR": "sed -i s/one/two/"}
+    with chatting(clone, "--mode", "code", **given) as terminal:
+        terminal.until(CODE)
+        terminal.press("a one")
+        terminal.until("code> a one")
+        terminal.play("\x18\x05", "code> a two")
+    with chatting(clone, "--mode", "code", PATH="", VISUAL="", EDITOR="'") as terminal:
+        terminal.until(CODE)
+        terminal.press("a one")
+        terminal.until("code> a one")
+        terminal.press("\x18\x05")
+        terminal.until_sent("There is no editor: set EDITOR to one")
+        terminal.until("code> a one")
 
 
 def test_threads_are_chosen_by_what_was_said(tmp_path: Path) -> None:
@@ -221,6 +242,41 @@ def test_threads_are_chosen_by_what_was_said(tmp_path: Path) -> None:
         terminal.press("x")
         terminal.until("code> x")
         assert len(terminal.bar) < 40
+
+
+ANSWER = """\
+Some *italic*, _too_, **bold**, `code`, snake_case_name, 2 * 3 * 4, ![a link](https://x.example/a).
+| Name | What it does | 漢字 |
+|------|:------------:|
+| a \\| b | **does** it |
+| 漢 | y | z | w |
+|| no table
+"""
+
+
+@pytest.mark.parametrize("width", [80, 24])
+def test_tables_and_links_of_an_answer(
+    width: int, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot
+) -> None:
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((width + 1, 50)))
+    markdown = Markdown()
+    lines = [line for piece in ANSWER for line in markdown.feed(piece)]
+    shown = "\n".join([*lines, *markdown.end()])
+    plain = re.sub("\x1b\\[[0-9;]*m", "", shown)
+    snapshot(f"answer-{width}.txt", plain + "\n")
+    for text in ("does", "a | b", "z", "w", "漢字", "https://x.example/a", "no table"):
+        assert text in " ".join(plain.split())
+    assert max(measure(line) for line in plain.split("\n")) <= width
+
+
+@pytest.mark.parametrize("piece", ["[", "*", "_", "*a ", "|", "[a](", "[a](b", "a*b", "`", "|a"])
+def test_no_answer_takes_long(piece: str) -> None:
+    begun = time.process_time()
+    for line in (piece * 100_000, f"|{piece * 100_000}|\n|-|"):
+        markdown = Markdown()
+        markdown.feed(f"{line}\n")
+        markdown.end()
+    assert time.process_time() - begun < 20, "it took hours where it is not linear"
 
 
 @pytest.mark.parametrize("settings", [{"NO_COLOR": "1"}, {"term": "dumb"}])
