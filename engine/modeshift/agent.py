@@ -217,7 +217,7 @@ class Thread:
             now = await self.question()
             if now is None or now.id != answered.id:
                 raise InvalidInputError(
-                    "this question waits no more: it was answered, or taken back; look at the "
+                    "this question is no longer open: it was answered, or taken back; look at the "
                     "thread's question again"
                 )
         events = asyncio.Queue[RunEvent | None]()

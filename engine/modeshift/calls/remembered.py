@@ -54,9 +54,8 @@ def find_new(state: Mapping[str, Any], update: Mapping[str, Any]) -> list[Rememb
 def describe_remembered(deps: AgentDeps, remembered: Remembered) -> str:
     """What runs unasked, on one line: the tool, the call or the pattern, and the mode."""
     slug, pattern = remembered["mode"], to_one_line(remembered["pattern"])
-    name = deps.catalog[slug].name if slug in deps.catalog else slug
     what = f"exactly {pattern!r}" if remembered["exact"] else f"what matches {pattern!r}"
-    return f"{remembered['tool']}, {what}, in {name} mode"
+    return f"{remembered['tool']}, {what}, in {deps.catalog.get_name(slug)} mode"
 
 
 def check_forget(

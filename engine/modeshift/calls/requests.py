@@ -13,7 +13,13 @@ from modeshift.calls.ways import list_suggestions
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import InvalidCallError
 from modeshift.modes.mode import Mode
-from modeshift.modes.plain_text import escape_invisible, find_invisible, make_readable, to_one_line
+from modeshift.modes.plain_text import (
+    escape_invisible,
+    find_invisible,
+    make_readable,
+    name_count,
+    to_one_line,
+)
 from modeshift.threads.deps import AgentDeps
 
 MAX_REASON = 1000
@@ -112,7 +118,7 @@ def _describe(
     if judged.effect.switches_mode:
         target = deps.catalog[judged.args["mode_slug"]]
         risks = list_risks(deps, mode, target)
-        changes = " ".join([describe_switch(deps, mode, target), *risks])
+        changes = " ".join([describe_switch(deps, mode, target, to_person=True), *risks])
         if judged.effect.starts_subtask:
             todos = [
                 f"- {todo['content']} ({todo.get('status', 'pending')})"
@@ -145,13 +151,16 @@ def _describe_met(judged: Judged) -> str:
     return f" {judged.verdict.condition}" if judged.verdict.condition else ""
 
 
-def describe_switch(deps: AgentDeps, source: Mode, target: Mode) -> str:
+def describe_switch(deps: AgentDeps, source: Mode, target: Mode, *, to_person: bool = False) -> str:
     """What a switch changes: the tools, the files that may be edited, the model."""
-    gained, lost = (
-        ", ".join(names) or "none" for names in deps.machine.compare_tools(source.slug, target.slug)
-    )
-    tools = f"Tools gained: {gained}. Tools lost: {lost}."
-    return " ".join([tools, *list_other_changes(deps, source, target)])
+    gained, lost = deps.machine.compare_tools(source.slug, target.slug)
+    tools = [
+        f"Tools {how}: {', '.join(names) or 'none'}."
+        for how, names in (("gained", gained), ("lost", lost))
+        if names or not to_person
+    ]
+    changes = [*tools, *list_other_changes(deps, source, target)]
+    return " ".join(changes or ["The tools, the files to edit and the model stay the same."])
 
 
 def list_risks(deps: AgentDeps, source: Mode, target: Mode) -> list[str]:
@@ -198,7 +207,7 @@ def _describe_unseen(judged: Judged) -> str:
         return ""
     named = [f"...{to_one_line(place)}..." for place in places[:MAX_PLACES]]
     if (more := len(places) - MAX_PLACES) > 0:
-        named.append(f"and {more} more places")
+        named.append(f"and {name_count(more, 'more place')}")
     return f"\nIt contains invisible characters, here escaped: {', '.join(named)}"
 
 
@@ -228,7 +237,7 @@ def _build_title(deps: AgentDeps, spec: ToolSpec, args: Mapping[str, Any]) -> st
         return spec.effect.title
     if spec.effect.switches_mode:
         slug = str(args.get("mode_slug"))
-        name = deps.catalog[slug].name if slug in deps.catalog else slug
+        name = deps.catalog.get_name(slug)
         return (
             f"Sub-task in {name} mode" if spec.effect.starts_subtask else f"Switch to {name} mode"
         )

@@ -16,7 +16,7 @@ from modeshift.configuration.trust_file import TrustedServer, TrustFile, find_di
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.files import parse_modes
 from modeshift.modes.mode import Level, Mode
-from modeshift.modes.plain_text import escape_invisible, make_readable, to_one_line
+from modeshift.modes.plain_text import escape_invisible, make_readable, name_count, to_one_line
 from modeshift.tools.server_tools import NoPool, open_pool
 from modeshift.tools.servers import ToolDescription
 from modeshift.tools.toolbox import tool_specs
@@ -153,7 +153,7 @@ def _show(files: ProjectFiles) -> Iterator[str]:
 
 def _list_contents(files: ProjectFiles, workspace: Workspace) -> Iterator[str]:
     for name, text in files.texts.items():
-        yield f"  {name} ({len(text)} characters)"
+        yield f"  {name} ({name_count(len(text), 'character')})"
         if name in files.modes:
             parsed = parse_modes(text, name, Level.PROJECT)
             checked = check_modes_file(parsed, tool_specs(workspace))

@@ -7,6 +7,7 @@ from decimal import Decimal
 from json import dumps
 from typing import Any, NamedTuple, cast
 
+from modeshift.agent import find_title
 from modeshift.configuration.prices import CURRENCY, Prices, load_prices
 from modeshift.configuration.settings import Settings, load_settings
 from modeshift.models.usage import Fill, Tokens, Usage, add_tokens
@@ -19,13 +20,17 @@ from modeshift.storage.threads import read_newest
 # A checkpoint holds what its thread took up to then. Where somebody went back and on from there,
 # a thread has several ends; what they have in common counts once.
 _QUERY = """
-    SELECT thread_id, checkpoint_id, 1 - coalesce(n, 0) FROM checkpoints LEFT JOIN (
+    SELECT thread_id, checkpoint_id, 1 - coalesce(n, 0), (
+        SELECT min(checkpoint_id) FROM checkpoints AS first
+        WHERE first.thread_id = checkpoints.thread_id AND checkpoint_ns = ''
+    ) FROM checkpoints LEFT JOIN (
         SELECT thread_id AS thread, parent_checkpoint_id AS parent, count(*) AS n FROM checkpoints
         WHERE checkpoint_ns = '' GROUP BY thread_id, parent_checkpoint_id
     ) AS children ON thread = thread_id AND parent = checkpoint_id
     WHERE checkpoint_ns = '' AND coalesce(n, 0) != 1 AND thread_id = coalesce(:thread, thread_id)
     ORDER BY thread_id, checkpoint_id
 """
+MAX_SHOWN = 60
 _HEADS = ("answers", "input", "cached", "written", "output")
 
 
@@ -33,6 +38,7 @@ class ThreadUsage(NamedTuple):
     """What one thread has taken by model; empty for a thread from before tokens were counted."""
 
     id: str
+    title: str
     taken: dict[str, Tokens]
     turn: dict[str, Tokens]
     """The part of the last turn."""
@@ -97,16 +103,24 @@ async def read_threads(database: Database, id: str | None = None) -> list[Thread
     try:
         if not await database.list_columns("checkpoints"):
             return []
-        for thread, checkpoint, times in await database.execute(_QUERY, thread=id):
+        for thread, checkpoint, times, first in await database.execute(_QUERY, thread=id):
             values = await read_newest(database, thread, checkpoint)
             usage = cast("Usage", values.get("usage", {}))
-            before = threads[thread].taken if thread in threads else {}
+            known = threads.get(thread)
+            before = {} if known is None else known.taken
+            title = await _read_title(database, thread, first) if known is None else known.title
             taken = add_tokens(before, usage.get("thread", {}), times)
             turn = usage.get("turn") or {}
-            threads[thread] = ThreadUsage(thread, taken, turn, usage.get("last"))
+            threads[thread] = ThreadUsage(thread, title, taken, turn, usage.get("last"))
     except sqlite3.Error as error:
         raise ConfigurationError(f"{database.name} cannot be read: {error}") from error
     return list(threads.values())
+
+
+async def _read_title(database: Database, thread: str, first: str) -> str:
+    """By what the thread's first run was given, which its ``first`` checkpoint has."""
+    values = await read_newest(database, thread, first)
+    return to_one_line(find_title(values.get("__start__") or {}), MAX_SHOWN)
 
 
 def _as_data(threads: list[ThreadUsage], prices: Prices) -> list[dict[str, Any]]:
@@ -120,7 +134,9 @@ def _as_text(cost: Decimal | None) -> str | None:
 def _describe(thread: ThreadUsage, prices: Prices, with_turn: bool) -> Iterator[str]:
     cost = prices.find_cost(thread.taken)
     shown = "" if cost is None else f"  {cost:.4f} {CURRENCY}"
-    yield f"  {to_one_line(thread.id)}" + (shown if thread.taken else "  nothing was counted")
+    yield f"  {to_one_line(thread.id)}  {thread.title}".rstrip() + (
+        shown if thread.taken else "  nothing was counted"
+    )
     yield from _list_models(thread.taken)
     if thread.last is not None and (used := thread.last["used"]) is not None:
         size = thread.last["window"]

@@ -19,8 +19,8 @@ COMMANDS = {
     ),
     "approvals": ("Set, or show, what runs without asking", "manual, or auto"),
     "allowed": (
-        "Show what runs without asking as you have said always, or take one back",
-        "its number, or all",
+        'Show what an "always" of yours allows, or take it back',
+        "its number, or all (or nothing, to see them)",
     ),
     "model": ("Set, or show, the model", "its name (or nothing, to see them)"),
     "status": ("Show the mode, the approvals and the model", ""),

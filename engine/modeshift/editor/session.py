@@ -26,7 +26,7 @@ from modeshift.threads.routing import is_cut_off
 from modeshift.threads.state import Subtask
 
 History = tuple[Subtask | None, list[AnyMessage]]
-CUT_OFF = "The last turn has not come to its end; a message, such as 'go on', goes on with it.\n\n"
+CUT_OFF = "The last turn was interrupted. A message, such as 'go on', goes on with it.\n\n"
 CLEANUP_SECONDS = 2
 """How long a cancelled turn may take to clean up before its end is reported all the same."""
 

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from modeshift.mcp.transports import Failure, build_program, open_http, open_stdio
 from modeshift.modes.errors import ToolFailedError
-from modeshift.modes.plain_text import to_one_line
+from modeshift.modes.plain_text import name_count, to_one_line
 from modeshift.tools.network import idempotency_key
 from modeshift.tools.processes.sandboxes import Sandbox
 from modeshift.tools.servers import Server, ToolDescription
@@ -250,7 +250,7 @@ def read_content(result: types.CallToolResult) -> list[McpBlock]:
         blocks.insert(0, _say(json.dumps(result.structured_content, ensure_ascii=False)))
     images = [block for block in blocks if block["type"] == "image"]
     if more := len(images) - MAX_IMAGES:
-        blocks += [_say(f"[{more} more images left out]")] if more > 0 else []
+        blocks += [_say(f"[{name_count(more, 'more image')} left out]")] if more > 0 else []
     texts = [block["text"] for block in blocks if block["type"] == "text"]
     if any("\ufffd" in text for text in texts):
         texts.append("[what is no character is shown as \ufffd]")

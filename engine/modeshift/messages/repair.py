@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from modeshift.messages.normal_form import get_call_id
 from modeshift.modes.errors import ModelError, ToolFailedError, describe_error
-from modeshift.modes.plain_text import make_readable
+from modeshift.modes.plain_text import make_readable, name_count
 
 NOT_RUN = "Not run: the turn went on without this call."
 VOID = (
@@ -161,7 +161,7 @@ def truncate(text: str, limit: int = MAX_RESULT_CHARACTERS) -> str:
     shown = make_readable(cut)
     lines = [shown[:limit]]
     if left_out := len(text) - len(cut) + len(shown) - len(lines[0]):
-        lines.append(f"[{left_out} more characters left out]")
+        lines.append(f"[{name_count(left_out, 'more character')} left out]")
     if shown != cut:
         lines.append(WRITTEN_OUT)
     return "\n".join(lines)

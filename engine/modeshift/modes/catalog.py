@@ -24,6 +24,10 @@ class Catalog(dict[str, Mode]):
     def __missing__(self, slug: object) -> Mode:
         raise UnknownModeError(slug, self)
 
+    def get_name(self, slug: str) -> str:
+        """The mode's name; the slug of one that is no more."""
+        return self[slug].name if slug in self else slug
+
 
 def layer_modes(
     modes: Iterable[Mode],

@@ -28,6 +28,11 @@ def to_one_line(text: str, limit: int = 300) -> str:
     return shown if len(text) <= limit else f"{shown}..."
 
 
+def name_count(number: int, noun: str) -> str:
+    """``1 line``, or ``2 lines``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def escape_invisible(text: str) -> str:
     """``text`` with invisible characters escaped; its spaces stay."""
     return "".join(c if _is_plain(c) else _escape(c) for c in text)

@@ -13,6 +13,11 @@ BEGINNING = "── "
 MIN_TITLE = 10
 
 
+def name_place(mode: str, values: Mapping[str, Any]) -> str:
+    """The mode, and whether one is in a sub-task."""
+    return f"{mode} / sub-task" if values.get("subtask") else mode
+
+
 def build_bar(
     deps: AgentDeps, values: Mapping[str, Any], mode: str, approvals: str,
     cost: Decimal | None, width: int,
@@ -21,7 +26,7 @@ def build_bar(
     last = (values.get("usage") or {}).get("last") or {}
     used, window = last.get("used") or 0, last.get("window")
     parts = [
-        f"{mode} / sub-task" if values.get("subtask") else mode,
+        name_place(mode, values),
         deps.approval_words[approvals].name,
         f"{used:,} tokens" + (f" ({used / window:.0%})" if window else ""),
         deps.catalog[mode].model or deps.models.default,

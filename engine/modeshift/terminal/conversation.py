@@ -16,7 +16,7 @@ from modeshift.configuration.prices import Prices
 from modeshift.events import Wrote
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.plain_text import to_one_line
-from modeshift.terminal.bar import BEGINNING, build_bar
+from modeshift.terminal.bar import BEGINNING, build_bar, name_place
 from modeshift.terminal.cards import Cards
 from modeshift.terminal.choices import Choice
 from modeshift.terminal.panel import Panel
@@ -27,13 +27,13 @@ from modeshift.threads.deps import AgentDeps
 from modeshift.threads.routing import is_cut_off
 
 COMMANDS = {
-    "approvals": "what runs unasked; with manual or auto, set it",
-    "allowed": "what runs unasked as you have said always, and a way to take it back",
-    "compact": "put a summary in the place of the conversation",
-    "diff": "what the thread has changed",
+    "approvals": "show what runs unasked; manual or auto sets it",
+    "allowed": 'show what an "always" of yours allows, and take it back',
+    "compact": "replace the conversation by a summary",
+    "diff": "show what the thread has changed",
     "threads": "go on with another thread",
-    "status": "the thread, its mode, approvals and model",
-    "help": "the commands and keys",
+    "status": "show the thread, its mode, approvals and model",
+    "help": "show the commands and keys",
     "quit": "leave, as Ctrl-D does",
 }
 KEYS = """\
@@ -45,6 +45,7 @@ Esc, Ctrl-C      stop the agent; what is typed while it works is kept for when i
 Ctrl-O           show the whole of what was shown in part, as v does at a question
 Enter alone asks an open question again, or goes on with a turn."""
 CUT_OFF = "The last turn was interrupted. Enter goes on with it; so does a message."
+POSTPONED = "Nothing is approved. Enter asks again; a message goes on without it."
 _COMMAND = re.compile(r"/([\w-]+)(?:\s+(.*))?", re.DOTALL)
 
 
@@ -104,7 +105,7 @@ class Chat:
     async def _open(self, thread: Thread) -> None:
         """Show the thread, and go on with it."""
         self.thread, self._state = thread, await thread.state()
-        self._transcript.show_history(self._deps, self._state.values.get("messages", []))
+        self._transcript.show_history(self._deps, self._state.values)
 
     async def _take_turn(self) -> None:
         question = await self._look()
@@ -114,7 +115,7 @@ class Chat:
                 run = await self._ask(question, {**state.values, **self._chosen})
             except KeyboardInterrupt:
                 self._postponed = question.id
-                self._screen.words("Nothing is approved. Enter asks again; a message goes on.")
+                self._screen.words(POSTPONED)
         else:
             cut_off = is_cut_off(state.values, state.tasks, state.interrupts)
             if cut_off:
@@ -143,7 +144,8 @@ class Chat:
         return None if "mode" in self._chosen else next(iter(self._state.interrupts), None)
 
     def _build_prompt(self) -> str:
-        return f"{self._get_current()[0]}> "
+        mode = self._get_current()[0]
+        return f"{name_place(mode, self._state.values)}> "
 
     def _get_current(self) -> tuple[str, str]:
         values = {**self._state.values, **self._chosen}
@@ -225,12 +227,12 @@ class Chat:
         if not remembered:
             self._screen.words('No "always" of yours holds in this thread.')
             return
-        choices = [Choice("#", "Leave it so")]
+        choices = [Choice("#", "Nothing")]
         choices += [
             Choice(each["id"], describe_remembered(self._deps, each)) for each in remembered
         ]
-        choices.append(Choice(ALL, "All of it"))
-        key = await self._panel.choose("Runs unasked; take back", choices, "#")
+        choices.append(Choice(ALL, "All of these"))
+        key = await self._panel.choose("Take back what runs unasked", choices, "#")
         if key != "#":
             await self.thread.set(forget=[key])
 
@@ -244,7 +246,7 @@ class Chat:
         threads.pop(self.thread.id, None)
         choices = [Choice("#", "Stay in this one")]
         choices += [Choice(id, to_one_line(told, 200)) for id, told in threads.items()]
-        key = await self._panel.choose("Go on with", choices, "#")
+        key = await self._panel.choose("Go on with which thread?", choices, "#")
         if key != "#":
             self._chosen = {}
             await self._open(self._agents.thread(key))

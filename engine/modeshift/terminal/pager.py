@@ -1,8 +1,12 @@
-"""``show_pages``: a long text in the person's pager."""
+"""``show_pages`` and ``edit_text``: a text in the person's own pager, or editor."""
 
 import os
 import shlex
 import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+NO_EDITOR = "  There is no editor: set EDITOR to one, or install nano.\n"
 
 
 def show_pages(text: str) -> str:
@@ -14,3 +18,22 @@ def show_pages(text: str) -> str:
             continue
         return ""
     return "  There is no pager: set PAGER to one, or install less.\n"
+
+
+def edit_text(text: str) -> str | None:
+    """The text as the person leaves it, in the next editor where one is not there; None for none.
+
+    An editor that fails leaves it as it was.
+    """
+    named = (os.environ.get("VISUAL"), os.environ.get("EDITOR"), "editor", "nano", "vi")
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "message.md"
+        file.write_text(text, encoding="utf-8")
+        for editor in filter(None, named):
+            try:
+                done = subprocess.run([*shlex.split(editor), str(file)], check=False)  # noqa: S603  # theirs
+            except (OSError, ValueError):
+                continue
+            edited = file.read_text(encoding="utf-8", errors="replace").removesuffix("\n")
+            return edited if done.returncode == 0 else text
+    return None

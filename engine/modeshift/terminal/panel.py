@@ -9,6 +9,7 @@ from typing import Any, Literal
 from prompt_toolkit.application import Application, run_in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, ThreadedCompleter
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory
@@ -24,7 +25,7 @@ from prompt_toolkit.layout.processors import BeforeInput
 from modeshift.configuration.databases import make_private
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.terminal.choices import Choice, find_choice, number_choices
-from modeshift.terminal.pager import show_pages
+from modeshift.terminal.pager import NO_EDITOR, edit_text, show_pages
 from modeshift.terminal.screen import fit_to_width, get_width, wrap
 
 BURST = 0.05
@@ -70,7 +71,7 @@ class Panel:
         self._printed, self._is_due, self._wrote = list[str](), False, 0.0
         self._message = Buffer(
             history=FileHistory(str(history)), multiline=True, complete_while_typing=True,
-            completer=ThreadedCompleter(completer), tempfile_suffix=".md",
+            completer=ThreadedCompleter(completer),
             on_text_changed=lambda _: self._note_typing(),
         )  # fmt: skip
         self._answer = Buffer(multiline=True)
@@ -308,7 +309,7 @@ class Panel:
             ("c-j", in_words, lambda event: event.current_buffer.insert_text("\n")),
             ("escape enter", in_words, lambda event: event.current_buffer.insert_text("\n")),
             # What takes the whole screen: not while something is printed.
-            ("c-x c-e", ("message", "answer"), lambda at: at.current_buffer.open_in_editor()),
+            ("c-x c-e", ("message", "answer"), lambda event: self._edit(event.current_buffer)),
             ("c-o", ("message", "choice"), lambda _: self._page()),
             ("s-tab", ("message",), lambda _: self._shift_mode()),
         ]
@@ -370,6 +371,16 @@ class Panel:
             self._end(text)
         elif text.strip():
             self._kept.append(text)
+
+    def _edit(self, buffer: Buffer) -> None:
+        async def edit() -> None:
+            text = await run_in_terminal(lambda: edit_text(buffer.text), in_executor=True)
+            if text is None:
+                self.print(NO_EDITOR)
+            else:
+                buffer.document = Document(text)
+
+        self._app.create_background_task(edit())
 
     def _page(self) -> None:
         if pages := self.get_pages():

@@ -14,7 +14,7 @@ from pygments.util import ClassNotFound
 from modeshift.calls.previews import FileChange
 from modeshift.modes.plain_text import make_readable
 
-FAINT, BOLD, ADDED, REMOVED, ALERT, CODE = "90", "1", "32", "31", "33", "36"
+FAINT, BOLD, ITALIC, ADDED, REMOVED, ALERT, CODE = "90", "1", "3", "32", "31", "33", "36"
 STYLES = {"+": ADDED, "-": REMOVED, " ": FAINT}
 MAX_WIDTH = 100
 HEAD, TAIL = 4, 8
@@ -23,12 +23,8 @@ HALF = 30
 """Lines that are shown of each end of a long diff or plan."""
 MAX_COLOURED = 100_000
 """Characters of code; more is shown without colours."""
-MAX_INCOMPLETE = 2_000
 PAGED = "Ctrl-O shows all"
-_PAINT = re.compile(r"\x1b\[[\d;]+m")
-_INLINE = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*")
-_LINE = re.compile(r"(\s*)((?:[-*+]|\d+[.)]|>)\s+|)(.*)")
-_FENCE = re.compile(r"\s*(?:```+|~~~+)\s*([\w+-]*)")
+PAINT = re.compile(r"\x1b\[[\d;]+m")
 
 
 @cache
@@ -80,7 +76,7 @@ def wrap(text: str, first: str = "", rest: str | None = None) -> list[str]:
     rest = " " * measure(first) if rest is None else rest
     width, lines, line, used, gap = get_width(), list[str](), first, measure(first), ""
     for word in text.split(" "):
-        size = measure(_PAINT.sub("", word) if "\x1b" in word else word)
+        size = measure(PAINT.sub("", word) if "\x1b" in word else word)
         if gap and used + 1 + size > width:
             lines.append(line)
             line, used, gap = rest, measure(rest), ""
@@ -99,64 +95,7 @@ def colour(lines: list[str], *, language: str = "", path: str = "") -> list[str]
     except ClassNotFound:
         return lines
     shown = str(highlight(code, lexer, TerminalFormatter())).split("\n")
-    return shown if _PAINT.sub("", "\n".join(shown)) == code else lines
-
-
-class Markdown:
-    """Makes lines of an answer as it comes in: each when it is complete, code when it ends."""
-
-    def __init__(self) -> None:
-        self._pending = ""
-        self._code: list[str] | None = None
-        self._language = ""
-
-    def feed(self, text: str) -> list[str]:
-        """The lines that are complete now."""
-        first, *rest = _read(text)
-        *whole, self._pending = [self._pending + first, *rest]
-        return [shown for line in whole for shown in self._render(line)]
-
-    @property
-    def incomplete(self) -> list[str]:
-        """The last lines of what has come, and is not complete."""
-        rest = [self._pending[-MAX_INCOMPLETE:]] if self._pending else []
-        return [*(self._code or [])[-TAIL:], *rest]
-
-    def end(self) -> list[str]:
-        """The lines of the rest."""
-        rest, self._pending = self._pending, ""
-        shown = self._render(rest) if rest else []
-        return shown + self._end_code()
-
-    def _end_code(self) -> list[str]:
-        code, self._code = self._code or [], None
-        return [f"    {line}" for line in colour(code, language=self._language)] if code else []
-
-    def _render(self, line: str) -> list[str]:
-        if fence := _FENCE.match(line):
-            if self._code is not None:
-                return self._end_code()
-            self._code, self._language = [], fence[1]
-            return []
-        if self._code is not None:
-            self._code.append(line)
-            return []
-        return _render_prose(line)
-
-
-def _render_prose(line: str) -> list[str]:
-    if line.startswith("#") and line.lstrip("#").startswith(" "):
-        return [paint(part, BOLD) for part in wrap(line.lstrip("# "))]
-    match = _LINE.fullmatch(line)
-    assert match is not None
-    return wrap(_INLINE.sub(_style, match[3]), match[1] + match[2])
-
-
-def _style(match: re.Match[str]) -> str:
-    """Code, or what stands out, painted word by word."""
-    code, strong = match.groups()
-    text, style = (strong, BOLD) if strong else (code if has_colours() else match[0], CODE)
-    return " ".join(paint(word, style) for word in text.split(" "))
+    return shown if PAINT.sub("", "\n".join(shown)) == code else lines
 
 
 class Screen:
@@ -176,11 +115,11 @@ class Screen:
 
     def line(self, text: str = "", style: str = "") -> None:
         """Print text on lines of its own, as long as they are."""
-        self.ready([paint(line, style) for line in _read(text)])
+        self.ready([paint(line, style) for line in read_lines(text)])
 
     def words(self, text: str, style: str = "", indent: str = "  ") -> None:
         """Print prose, its lines wrapped and indented."""
-        for line in _read(text) if text else ():
+        for line in read_lines(text) if text else ():
             self.ready([paint(part, style) for part in wrap(line, indent)])
 
     def ready(self, lines: Sequence[str]) -> None:
@@ -191,7 +130,7 @@ class Screen:
 
     def block(self, text: str, style: str = "", head: int = HALF, tail: int = HALF) -> None:
         """Print lines as they are, indented, and folded if they are many."""
-        lines = _read(text.removesuffix("\n"))
+        lines = read_lines(text.removesuffix("\n"))
         self._fold([paint(f"  {line}", style) for line in lines], head, tail)
 
     def result(self, text: str, style: str = "") -> None:
@@ -200,20 +139,20 @@ class Screen:
 
     def text(self, file: FileChange) -> None:
         """Print a file that is handed over, or that cannot be compared."""
-        lines = colour(_read(file["after"].removesuffix("\n")), path=file["path"])
+        lines = colour(read_lines(file["after"].removesuffix("\n")), path=file["path"])
         self._fold([f"  {line}" for line in lines])
         self.words(file.get("problem", ""), ALERT)
 
     def diff(self, change: FileChange) -> None:
         """Print what is being approved, with the numbers of the lines as they will be."""
         shown, number = [], 0
-        after = colour(_read(change["after"]), path=change["path"])
+        after = colour(read_lines(change["after"]), path=change["path"])
         for sign, line in change["lines"]:
             if sign == "@":
                 number = int(line.split()[-1]) if line.startswith("line ") else number
                 shown += [paint(f"  {line}", FAINT)] if change["before"] is not None else []
                 continue
-            at, code = "", paint(_read(line)[0], REMOVED)
+            at, code = "", paint(read_lines(line)[0], REMOVED)
             if sign != "-":
                 at, code = str(number), after[number - 1]
                 number += 1
@@ -231,7 +170,7 @@ class Screen:
         self.ready(lines)
 
 
-def _read(text: str) -> list[str]:
+def read_lines(text: str) -> list[str]:
     """The lines of somebody's text, which cannot act on the terminal."""
     return make_readable(text).replace("\r", "").split("\n")
 

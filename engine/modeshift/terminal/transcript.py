@@ -1,16 +1,26 @@
 """``Transcript``: what a terminal shows of a thread's runs and history."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
 
-from modeshift.events import STOPPED, STOPPED_RUNNING, Chunk, Printed, RunEvent, Wrote
+from modeshift.events import (
+    STOPPED,
+    STOPPED_RUNNING,
+    Chunk,
+    Printed,
+    RunEvent,
+    Wrote,
+    read_messages,
+)
 from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import VOID, remove_marks, show_result
 from modeshift.terminal.cards import call_title, find_effect
+from modeshift.terminal.markdown import Markdown
 from modeshift.terminal.panel import Panel
 from modeshift.terminal.plain import PlainPanel
-from modeshift.terminal.screen import ALERT, BOLD, FAINT, Markdown, Screen
+from modeshift.terminal.screen import ALERT, BOLD, FAINT, Screen
 from modeshift.threads.deps import AgentDeps
 
 MAX_KEPT = 20_000
@@ -30,6 +40,8 @@ class Transcript:
         """What the command that runs has printed."""
         self._shown: str | None = None
         """The id of the call whose title, or question, was shown last."""
+        self._subtask: str | None = None
+        """The id of the one that goes on."""
         self._told = {VOID}  # the calls say so themselves
         """Notices that a person has read."""
 
@@ -62,13 +74,35 @@ class Transcript:
                 self._show_result(deps, message)
         for planned in [each for batch in update.get("plan") or () for each in batch][:1]:
             self._begin(deps, get_call_id(planned["call"]))
-        if (mode := update.get("mode", "")) in deps.catalog and update.get("mode_changes"):
+        begins, mode = self._follow_subtask(deps, update), update.get("mode", "")
+        if mode in deps.catalog and update.get("mode_changes") and not begins:
             self._screen.line(f"Now in {deps.catalog[mode].name} mode.", BOLD)
         if update.get("todos"):
             self._show_todos(update["todos"])
         if node == "compact_history":
             self._told.discard(update["notices"][-1])  # it may fail twice for one reason
         self.show_notices(update.get("notices") or ())
+
+    def _follow_subtask(self, deps: AgentDeps, update: Mapping[str, Any]) -> bool:
+        """Show that one begins, or ends; gives whether one begins."""
+        subtask, begins = update.get("subtask") or {}, False
+        if isinstance(ended := update.get("subtasks"), list):
+            for each in ended:
+                self._end_subtask(deps, each)
+        elif subtask.get("id", self._subtask) != self._subtask:
+            self._begin_subtask(deps, subtask)
+            begins = True
+        self._subtask = subtask.get("id") if "subtask" in update else self._subtask
+        return begins
+
+    def _begin_subtask(self, deps: AgentDeps, subtask: Mapping[str, Any]) -> None:
+        self._screen.gap()
+        self._screen.line(f"Sub-task in {deps.catalog.get_name(subtask['mode'])} mode", BOLD)
+
+    def _end_subtask(self, deps: AgentDeps, ended: Mapping[str, Any]) -> None:
+        is_done, name = ended["status"] == "completed", deps.catalog.get_name(ended["mode"])
+        how = "has ended." if is_done else f"was not finished: {ended['result']}"
+        self._screen.line(f"The sub-task in {name} mode {how}", BOLD)
 
     def show_notices(self, notices: Iterable[str], style: str = ALERT) -> None:
         """Show what a person should know, once."""
@@ -135,12 +169,26 @@ class Transcript:
         self._panel.pend([])
         self._streamed, self._markdown = "", Markdown()
 
-    def show_history(self, deps: AgentDeps, messages: Sequence[AnyMessage]) -> None:
-        """Show what the thread holds."""
-        for message in messages:
+    def show_history(self, deps: AgentDeps, values: Mapping[str, Any]) -> None:
+        """Show what the thread holds, its sub-tasks where they began."""
+        ended = {each["id"]: each for each in values.get("subtasks") or ()}
+        for each in (*(values.get("parents") or ()), values):
+            if subtask := each.get("subtask"):
+                self._begin_subtask(deps, subtask)
+            self._show_messages(deps, each.get("messages") or (), ended)
+            self._subtask = subtask and subtask["id"]
+
+    def _show_messages(
+        self, deps: AgentDeps, messages: Sequence[Any], ended: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        for message in read_messages(messages):
             if isinstance(message, HumanMessage):
                 self._screen.line(f"\n> {remove_marks(message.text)}", BOLD)
             elif isinstance(message, AIMessage):
                 self._show_answer(message)
             elif isinstance(message, ToolMessage):
+                if subtask := ended.get(message.tool_call_id):
+                    self._begin_subtask(deps, subtask)
+                    self._show_messages(deps, subtask["messages"], ended)
+                    self._end_subtask(deps, subtask)
                 self._show_result(deps, message)

@@ -248,7 +248,7 @@ def list_written_files(deps: AgentDeps, slug: str, state: State) -> Iterator[str
     for mode, files in [*changes, (slug, state.get("written", []))]:
         written.setdefault(mode, {}).update(dict.fromkeys(files))
     for mode, names in written.items():
-        name = deps.catalog[mode].name if mode in deps.catalog else mode
+        name = deps.catalog.get_name(mode)
         yield describe_handover(name, [*names])
 
 

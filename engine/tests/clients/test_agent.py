@@ -44,7 +44,7 @@ async def test_a_question_is_answered_with_its_decisions(agents: Agents) -> None
     assert await again.question() is None
     texts = [message.text for message in await again.history()]
     assert any(text.endswith("Created a-note.txt (7 characters).") for text in texts)
-    with pytest.raises(UserError, match="this question waits no more"):
+    with pytest.raises(UserError, match="this question is no longer open"):
         await again.answer(question, [APPROVE])
     assert [message.text for message in await again.history()] == texts
 

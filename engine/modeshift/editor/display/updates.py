@@ -261,6 +261,9 @@ class SessionUpdates(Sender):
         results = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
         not_stored = set(self._open)
         for self.subtask, messages in parts:
+            if self.subtask is not None:
+                name = deps.catalog.get_name(self.subtask["mode"])
+                await self.say(f"\n\n> Sub-task in {to_one_line(name)} mode:\n\n")
             for before, message in pairwise([None, *messages]):
                 if isinstance(message, HumanMessage):
                     for block in content_blocks(message):

@@ -124,6 +124,8 @@ class Output:
         """The head and the tail, and between them how much was left out."""
         gap = f"\n[{self._left_out} bytes left out]\n".encode() if self._left_out else b""
         text = (self._head + gap + self._tail).decode("utf-8", "replace")
+        # Of a progress bar the last state, as on a terminal.
+        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
         return PlainText().take(text, is_last=True).rstrip("\n")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing_extensions import TypedDict
 
 from modeshift.modes.errors import ToolFailedError
+from modeshift.modes.plain_text import name_count
 from modeshift.modes.rules.files import is_secret
 from modeshift.tools.workspace.opening import list_above
 from modeshift.tools.workspace.ripgrep import EVERY_FILE, Glob
@@ -169,7 +170,8 @@ class Edited(TypedDict, total=False):
 def write_text(workspace: Workspace, path: str, text: str) -> tuple[str, Edited]:
     """Create a file, or replace the whole of one; what the model is told, and the artifact."""
     written = workspace.write(path, text)
-    message = f"{'Created' if written.is_new else 'Replaced'} {path} ({len(text)} characters)."
+    length = name_count(len(text), "character")
+    message = f"{'Created' if written.is_new else 'Replaced'} {path} ({length})."
     return message, _kept(path, written)
 
 
@@ -181,8 +183,7 @@ def replace_text(
     places = find_places(path, text, edits)
     workspace.write(path, replace_pieces(text, places), instead_of=text)
     line = text.count("\n", 0, places[0].start) + 1
-    many = "s" if len(places) > 1 else ""
-    return f"Edited {path}: {len(places)} place{many}.", Edited(line=line)
+    return f"Edited {path}: {name_count(len(places), 'place')}.", Edited(line=line)
 
 
 def _kept(path: str, written: Written) -> Edited:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, BinaryIO, NamedTuple, Self
 
 from modeshift.modes.errors import ToolFailedError
-from modeshift.modes.plain_text import escape_invisible
+from modeshift.modes.plain_text import escape_invisible, name_count
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -155,7 +155,7 @@ class LineRange:
         elif self.last is None:
             yield f"[{name} has {self.size} bytes; it goes on with offset={end + 1}]"
         elif not self.lines:
-            yield f"{name} has {self.last} lines; nothing from line {self.start}."
+            yield f"{name} has {name_count(self.last, 'line')}; nothing from line {self.start}."
         elif end < self.last:
             yield f"[{name} has {self.last} lines; it goes on with offset={end + 1}]"
 

@@ -17,6 +17,7 @@ WRITE = "write a.txt: a"
 LEFT = {
     "read and write": "read a.txt & write b.txt: b",
     "command": "run echo begun; sleep 60",
+    "sub-task": "task in code: write a.txt: a",
     **dict.fromkeys(("cancelled", "edited", "defaults"), WRITE),
 }
 """What was said in each session."""
@@ -29,7 +30,8 @@ async def left(
     """The sessions; the process of ``editor`` has the same database."""
 
     async def answer(call: Any, _: Any) -> str | None:
-        return "once" if call.title == "echo begun; sleep 60" else await never()
+        answers = {"echo begun; sleep 60": "once", "Sub-task in Code mode": "manual"}
+        return answers.get(call.title) or await never()
 
     async with editing(data, settings, answer) as editor:
         talks = {
@@ -37,7 +39,7 @@ async def left(
         }
         (talks["read and write"].cwd / "a.txt").write_text("a")
         turns = [asyncio.create_task(talks[name].say(said)) for name, said in LEFT.items()]
-        await editor.until(lambda: len(editor.asked) == len(LEFT))
+        await editor.until(lambda: len(editor.asked) == len(LEFT) + 1)  # two of the sub-task
         await editor.until(talks["command"].has_printed)
         editor.process.kill()
         ends = await asyncio.gather(*turns, return_exceptions=True)
@@ -58,15 +60,27 @@ async def test_an_open_question_outlives_the_process(left: dict[str, Talk], edit
     assert (talk.cwd / "b.txt").read_text() == "b"
 
 
+async def test_a_session_that_is_in_a_sub_task(left: dict[str, Talk], editor: Editor) -> None:
+    talk = await editor.load(left["sub-task"])
+    outer, _, inner = talk.said.partition("\n\n> Sub-task in Code mode:\n\n")
+    assert (outer, "is asked with your next message" in inner) == ("", True)
+    users = [update.content.text for update in talk.of("user_message_chunk")]
+    assert users == ["task in code: write a.txt: a", "write a.txt: a"]
+    assert talk.ends == [
+        ("Sub-task in Code mode", "in_progress"),
+        ("Code: Write file a.txt", "pending"),
+    ]
+
+
 async def test_a_command_that_was_killed_may_have_taken_effect(
     left: dict[str, Talk], editor: Editor
 ) -> None:
     talk = await editor.load(left["command"])
     assert "may have taken effect" in str(talk.results)
-    await editor.until(lambda: "has not come to its end" in talk.said)
+    await editor.until(lambda: "was interrupted" in talk.said)
     assert await talk.say("go on") == "end_turn"
     await (await editor.load(left["command"])).say("list")
-    assert talk.said.count("has not come to its end") == 1
+    assert talk.said.count("was interrupted") == 1
 
 
 async def test_who_cancels_is_not_held_to_the_question(

@@ -11,7 +11,8 @@ import psutil
 import pytest
 
 from modeshift.calls.previews import FileChange
-from modeshift.terminal.screen import Markdown, Screen
+from modeshift.terminal.markdown import Markdown
+from modeshift.terminal.screen import Screen
 from modeshift.testing.snapshots import Snapshot
 from tests.clients.terminal.terminal import ASK, CODE, CTRL_C, ENTER, Terminal, chatting
 from tests.harness.conversation import SECONDS
@@ -128,7 +129,7 @@ def test_ctrl_c_at_a_question_approves_nothing(code: Terminal, clone: Server) ->
     path = "d/" * 160 + "f.txt"
     seen = code.play(f"write {path}: f", CALL, CTRL_C, CODE)
     assert path in seen.partition("Write file")[2].replace("\n", ""), "its end, too"
-    assert "Nothing is approved. Enter asks again; a message goes on." in seen
+    assert "Nothing is approved. Enter asks again; a message goes on without it." in seen
     code.play(ENTER, CALL, CTRL_C, CODE, "list", CODE)
     assert not (clone.workspace / "d").exists()
 
@@ -148,7 +149,9 @@ def test_what_others_say_cannot_act_on_the_terminal(chat: Terminal, clone: Serve
     assert chat.title == ""
     shown: list[str] = []
     screen, markdown = Screen(shown.append), Markdown()  # a model's words, which nothing has read
-    for text in (evil, "&#27;[2J&#8238;", f"# **{evil}**", f"```{evil}\n{evil}\n```", f"`{evil}`"):
+    table = f"| {evil} | _{evil}_ |\n|-|-|\n| *{evil}* | [{evil}](http://{evil}) |"
+    code = f"```{evil}\n{evil}\n```"
+    for text in (evil, "&#27;[2J&#8238;", f"# **{evil}**", code, f"`{evil}`", table):
         screen.ready([*markdown.feed(f"{text}\n"), *markdown.end()])
         screen.line(text)
         screen.words(text)
@@ -235,6 +238,6 @@ def test_a_mode_that_a_plan_opens_to_the_model_and_a_person_at_any_time(tmp_path
         assert "it takes `plan_written`" in seen
         assert "(plan_written: no). Open from here: ask, code, debug." in seen
         seen = terminal.play("write plan.md: x", CALL, "a", idle, "switch to planned: now", SWITCH)
-        assert "Met: plan_written\n  (plan_written: yes)." in seen
+        assert "Met: plan_written (plan_written: yes)." in " ".join(seen.split())
         terminal.play("r", WHY, ENTER, idle, "/planned", "\n\nplanned>")
         terminal.leave()

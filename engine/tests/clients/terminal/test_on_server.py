@@ -36,7 +36,7 @@ async def test_the_server_has_the_conversation(server: Server, chat: Terminal) -
         assert [request["name"] for request in await thread.waiting()] == ["write_file"]
         chat.press("a")
         seen = await asyncio.to_thread(chat.until, CODE)
-        assert "  Created a.txt (1 characters).\n\nHere is how it went:\n" in seen
+        assert "  Created a.txt (1 character).\n\nHere is how it went:\n" in seen
         assert await thread.waiting() == []
     assert (server.workspace / "a.txt").read_text() == "a"
 

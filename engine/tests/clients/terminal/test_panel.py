@@ -2,12 +2,15 @@
 
 import os
 import re
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from modeshift.terminal.pager import show_pages
+from modeshift.terminal.markdown import Markdown
+from modeshift.terminal.pager import edit_text, show_pages
+from modeshift.terminal.screen import measure
 from modeshift.testing.snapshots import Snapshot
 from tests.clients.terminal.terminal import (
     ASK,
@@ -112,7 +115,7 @@ def test_several_lines_completion_and_the_next_mode(code: Terminal, clone: Serve
     code.play(CTRL_C, CODE, "\x1b[Z", "\n\ndebug>", "\x1b[Z", ASK)
     assert "Ask first" in code.bar
     code.press("/appr")
-    code.until_sent("/approvals  what runs unasked")
+    code.until_sent("/approvals  show what runs unasked")
     code.play("\t", "ask> /approvals", CTRL_C, ASK)
 
 
@@ -121,6 +124,27 @@ def test_the_bar_says_that_one_is_in_a_subtask(chat: Terminal) -> None:
     assert chat.bar.startswith("── code / sub-task · Ask first · ")
     chat.play("n", WHY, ENTER, ASK)
     assert chat.bar.startswith("── ask · Ask first · ")
+
+
+def test_a_thread_that_is_opened_in_a_subtask(tmp_path: Path) -> None:
+    clone, last = Server(tmp_path), ("--thread", "last")
+    begun = "\n> task in code: write sub.txt: x\n\nSub-task in Code mode\n\n> write sub.txt: x\n"
+    ended = "  Created sub.txt (1 character).\n\nHere is how it went:\n- write sub.txt: x: "
+    with chatting(clone) as terminal:
+        terminal.until(ASK)
+        terminal.play("task in code: write sub.txt: x", SWITCH, "y", CALL)
+        assert "▸ Yes\n\nSub-task in Code mode\n\nWrite" in terminal.text
+    with chatting(clone, *last) as terminal:
+        terminal.until(CALL)
+        assert begun in terminal.text
+        terminal.play(CTRL_C, "\n\ncode / sub-task>", ENTER, CALL, "y", ASK)
+        assert "\nThe sub-task in Code mode has ended.\nNow in Ask mode.\n" in terminal.text
+    with chatting(clone, *last) as terminal:
+        seen = terminal.until(ASK)
+        assert begun in seen
+        assert ended in seen.partition(begun)[2]
+        assert "The sub-task in Code mode has ended.\n\nHere is how it went:" in seen
+        terminal.play("task in code: hello", SWITCH, "y", ASK)
 
 
 def test_what_auto_accept_turns_on_is_said_and_it_is_offered_once(chat: Terminal) -> None:
@@ -142,11 +166,11 @@ def test_what_was_always_allowed_is_listed_and_taken_back(code: Terminal) -> Non
     seen = code.play("\x7f\x7f\x7f*", "pattern> bl.*", ENTER, CODE)
     assert seen.count("Runs unasked from now on: ") == 2
     code.play("write al.txt: 2", CODE)
-    listed = code.say("/allowed", "All of it")
-    assert f"Runs unasked; take back\n▸ 1 Leave it so (#)\n  2 {told}\n  3 write_file, wh" in listed
-    code.play(ESC, CODE, "write al.txt: 3", CODE, "/allowed", "All of it", "2", CODE)
+    listed = code.say("/allowed", "All of these")
+    assert f"Take back what runs unasked\n▸ 1 Nothing (#)\n  2 {told}\n  3 write_file, wh" in listed
+    code.play(ESC, CODE, "write al.txt: 3", CODE, "/allowed", "All of these", "2", CODE)
     code.play("write al.txt: 4", CALL, "n", WHY, ENTER, CODE)
-    assert told not in code.say("/allowed", "All of it").rpartition("take back")[2]
+    assert told not in code.say("/allowed", "All of these").rpartition("Take back")[2]
     code.play("3", CODE, "/allowed", CODE)
     assert code.text.count('No "always" of yours') == 2
 
@@ -169,9 +193,27 @@ def test_long_output_is_folded_and_paged(clone: Server, monkeypatch: pytest.Monk
         terminal.until_sent("\n   51 +x50\n")
         terminal.until(CALL)  # no key counts before the list is there again
         terminal.play("y", CODE)
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.setenv("PAGER", "'")
+    for name, value in {"PATH": "", "PAGER": "'", "VISUAL": "'", "EDITOR": "no-such"}.items():
+        monkeypatch.setenv(name, value)
     assert "There is no pager" in show_pages("text")
+    assert edit_text("text") is None
+
+
+def test_a_message_is_written_in_an_editor(tmp_path: Path) -> None:
+    clone = Server(tmp_path)
+    given: dict[str, Any] = {"VISUAL": "no-such-editor", "EDITOR": "sed -i s/one/two/"}
+    with chatting(clone, "--mode", "code", **given) as terminal:
+        terminal.until(CODE)
+        terminal.press("a one")
+        terminal.until("code> a one")
+        terminal.play("\x18\x05", "code> a two")
+    with chatting(clone, "--mode", "code", PATH="", VISUAL="", EDITOR="'") as terminal:
+        terminal.until(CODE)
+        terminal.press("a one")
+        terminal.until("code> a one")
+        terminal.press("\x18\x05")
+        terminal.until_sent("There is no editor: set EDITOR to one")
+        terminal.until("code> a one")
 
 
 def test_threads_are_chosen_by_what_was_said(tmp_path: Path) -> None:
@@ -186,7 +228,8 @@ def test_threads_are_chosen_by_what_was_said(tmp_path: Path) -> None:
     with chatting(clone, *last, "--mode", "code") as terminal:
         terminal.until(CODE)
         listed = terminal.say("/threads", " · code")
-        assert re.search(r"Go on with\n▸ 1 Stay in this one \(#\)\n  2 list · .* · code$", listed)
+        listed = listed.rpartition("Go on with which thread?\n")[2]
+        assert re.match(r"▸ 1 Stay in this one \(#\)\n  2 list · .* · code$", listed)
         terminal.play("2", CODE, "/approvals", CODE, "/diff", CODE)
         seen = terminal.text.rpartition("▸ list")[2]
         assert "\n> list\n" in seen
@@ -199,6 +242,41 @@ def test_threads_are_chosen_by_what_was_said(tmp_path: Path) -> None:
         terminal.press("x")
         terminal.until("code> x")
         assert len(terminal.bar) < 40
+
+
+ANSWER = """\
+Some *italic*, _too_, **bold**, `code`, snake_case_name, 2 * 3 * 4, ![a link](https://x.example/a).
+| Name | What it does | 漢字 |
+|------|:------------:|
+| a \\| b | **does** it |
+| 漢 | y | z | w |
+|| no table
+"""
+
+
+@pytest.mark.parametrize("width", [80, 24])
+def test_tables_and_links_of_an_answer(
+    width: int, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot
+) -> None:
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((width + 1, 50)))
+    markdown = Markdown()
+    lines = [line for piece in ANSWER for line in markdown.feed(piece)]
+    shown = "\n".join([*lines, *markdown.end()])
+    plain = re.sub("\x1b\\[[0-9;]*m", "", shown)
+    snapshot(f"answer-{width}.txt", plain + "\n")
+    for text in ("does", "a | b", "z", "w", "漢字", "https://x.example/a", "no table"):
+        assert text in " ".join(plain.split())
+    assert max(measure(line) for line in plain.split("\n")) <= width
+
+
+@pytest.mark.parametrize("piece", ["[", "*", "_", "*a ", "|", "[a](", "[a](b", "a*b", "`", "|a"])
+def test_no_answer_takes_long(piece: str) -> None:
+    begun = time.process_time()
+    for line in (piece * 100_000, f"|{piece * 100_000}|\n|-|"):
+        markdown = Markdown()
+        markdown.feed(f"{line}\n")
+        markdown.end()
+    assert time.process_time() - begun < 20, "it took hours where it is not linear"
 
 
 @pytest.mark.parametrize("settings", [{"NO_COLOR": "1"}, {"term": "dumb"}])

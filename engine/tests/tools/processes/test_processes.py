@@ -161,3 +161,8 @@ async def test_of_long_output_the_middle_is_left_out() -> None:
             await asyncio.to_thread(pipe.write, b"0" * 3_000_000)
     ends = "0" * 200_000
     assert output.text() == f"{ends}\n[2600000 bytes left out]\n{ends}"
+
+
+async def test_of_a_progress_bar_the_last_state_is_kept(shell: Run) -> None:
+    said = await shell(r"printf 'a\r\n10%%\r50%%\r\033[K100%%\nb\r\rc\r'")
+    assert said.startswith("a\n100%\nc\n")
