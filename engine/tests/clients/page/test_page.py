@@ -474,10 +474,14 @@ COLUMNS = 100
 """As of Python's lines; ``prettier --print-width 100`` makes what can be made by a program."""
 
 
-def test_files_of_the_page_are_within_their_budget() -> None:
+def test_files_of_the_page_are_within_their_budget(server: Server) -> None:
+    """Also as they are sent: compressed, each."""
     folder = ENGINE / "modeshift/page"
     texts = [file.read_text() for file in folder.iterdir() if file.suffix != ".html"]
-    assert sum(len(text.splitlines()) for text in texts) <= 2450
+    assert sum(len(text.splitlines()) for text in texts) <= 2950
+    sent = [httpx.get(f"{server.url}/app/{file.name}") for file in folder.glob("*.[jc]s*")]
+    assert {answer.headers["content-encoding"] for answer in sent} == {"gzip"}
+    assert sum(answer.num_bytes_downloaded for answer in sent) < 40_000
     forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\("
     for file in folder.glob("*.js"):
         text = file.read_text()
