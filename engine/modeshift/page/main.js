@@ -42,13 +42,16 @@ const stop = button("Stop", () => attempt(() => thread.cancel()), {
   hidden: true,
 });
 const status = h("span", { class: "status" });
+const goOn = button("Go on", () => thread.start({ input: null }), { class: "quiet" });
+const waiting = h("div", { class: "row waiting", role: "group", "aria-label": "Waiting message" });
 const end = button("Stop the sub-task", () => thread.start({ input: { end_subtask: true } }), {
   class: "quiet",
   hidden: true,
 });
 const latest = button("↓ Latest", () => scrollDown(true), { class: "quiet", hidden: true });
 get("composer").append(
-  h("div", { class: "row statusline" }, status, end, latest),
+  waiting,
+  h("div", { class: "row statusline" }, status, goOn, end, latest),
   h("div", { class: "row box" }, say, send, stop),
 );
 
@@ -71,8 +74,9 @@ get("composer").addEventListener("submit", async (event) => {
   event.preventDefault();
   await setting;
   const text = say.value.trim();
-  if (!text || thread.isRunning) return;
+  if (!text) return;
   say.value = "";
+  if (thread.id && thread.isRunning) return thread.sayLater(text);
   if (!thread.id) {
     const title = text.split("\n")[0].slice(0, 80);
     const created = await attempt(() =>
@@ -89,6 +93,7 @@ get("composer").addEventListener("submit", async (event) => {
 });
 
 onEnter(say, () => get("composer").requestSubmit());
+say.addEventListener("input", drawButtons);
 
 // The end, or the beginning of what is to be decided: all of it is read on the way to the buttons.
 function findLatest() {
@@ -119,21 +124,21 @@ function draw() {
   messages.draw(thread);
   question.draw();
   const waits = thread.interrupt !== null && !thread.isRunning;
-  send.hidden = thread.isRunning;
-  stop.hidden = !thread.isRunning;
-  stop.disabled = !thread.run;
   if (thread.unsent && !say.value) [say.value, thread.unsent] = [thread.unsent, null];
+  drawButtons();
+  refill(waiting, waitingParts());
   end.hidden = thread.isRunning || !thread.values.subtask;
   say.placeholder = waits ? "Decide, or say something else instead" : "Message";
+  const wasStopped = thread.kept.isStopped && !thread.isRunning && !waits;
+  goOn.hidden = !wasStopped || !thread.isCut;
   status.textContent = thread.isRunning
     ? `${PHASES[thread.values.phase] ?? "Starts"}...`
     : waits
       ? "Waits for you"
-      : "";
-  // Drawn anew, it would have gone between a mouse's down and up.
-  const shown = h("div", {}, trouble());
-  if (shown.textContent !== get("trouble").textContent)
-    get("trouble").replaceChildren(...shown.childNodes);
+      : wasStopped
+        ? "You stopped this run."
+        : "";
+  refill(get("trouble"), trouble());
   document.body.classList.toggle("empty", !thread.id);
   if (before.isRunning && !thread.isRunning && !waits && !thread.problem)
     announce("The agent has answered.");
@@ -142,6 +147,46 @@ function draw() {
   if (before.isRunning !== thread.isRunning) threads.refresh();
   if (!question.shown || question.shown !== before.question) scrollDown(false);
   before = { id: thread.id, isRunning: thread.isRunning, mode: now.mode, question: question.shown };
+}
+
+function drawButtons() {
+  send.hidden = thread.isRunning && !say.value.trim();
+  send.textContent = thread.isRunning ? "Send afterwards" : "Send";
+  stop.hidden = !thread.isRunning;
+  stop.disabled = !thread.run;
+}
+
+// Drawn anew, a button would have gone between a mouse's down and up.
+function refill(node, parts) {
+  const shown = h("div", {}, parts);
+  if (shown.textContent !== node.textContent) node.replaceChildren(...shown.childNodes);
+}
+
+// A message that was sent while a run goes on: it closes no question, and answers none.
+function waitingParts() {
+  const text = thread.kept.waiting;
+  if (!text) return [];
+  const until = thread.interrupt ? "until you have decided" : "until the run has ended";
+  const takeBack = () => {
+    say.value = [text, say.value].filter(Boolean).join("\n");
+    thread.keep({ waiting: "" });
+    say.focus();
+  };
+  return [
+    h(
+      "p",
+      {},
+      thread.isRunning || thread.interrupt ? `Waits ${until}: ` : "Not sent yet: ",
+      h("bdi", {}, text),
+    ),
+    button("Take back", takeBack, { class: "quiet" }),
+    !thread.interrupt &&
+      button(
+        thread.isRunning ? "Stop and send now" : "Send now",
+        () => attempt(() => thread.sendNow()),
+        { class: "quiet" },
+      ),
+  ];
 }
 
 function trouble() {
@@ -154,7 +199,7 @@ function trouble() {
           "threads and questions are kept on disk.",
       ),
     ];
-  const isCut = thread.isCut && !thread.isRunning;
+  const isCut = thread.isCut && !thread.isRunning && !thread.kept.isStopped;
   if (!thread.problem && !isCut) return [];
   const close = button("Close", () => {
     thread.problem = null;
@@ -162,7 +207,7 @@ function trouble() {
     draw();
   });
   return [
-    h("p", {}, thread.problem ?? "The last run has not come to its end."),
+    h("p", {}, thread.problem ?? "The last run was interrupted."),
     isCut && button("Go on", () => thread.start({ input: null })),
     close,
   ];

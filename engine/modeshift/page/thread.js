@@ -6,6 +6,7 @@ const MODES = ["messages-tuple", "updates", "custom"];
 const MOST_OUTPUT = 100_000;
 export const markOf = ({ updated_at: when, status }) => `${when} ${status}`;
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const load = (id) => JSON.parse(sessionStorage.getItem(`modeshift-kept-${id}`));
 
 export class Thread extends EventTarget {
   // With what holds where nothing is set: mode, limit, approvals.
@@ -29,7 +30,9 @@ export class Thread extends EventTarget {
     this.problem = null;
     this.isCut = false; // the last run has not come to its end
     this.sent = null; // a message, until the server has it
-    this.unsent = null;
+    this.unsent = null; // the text of one that the server did not get
+    this.kept = { waiting: "", isStopped: false, ...load(this.id) };
+    this.isHurried = false; // what waits is sent although the run was stopped
     this.chosen = {}; // for a thread that is not there yet
     this.settings = { ...this.defaults }; // is_pending: the run has not taken them in yet
   }
@@ -79,7 +82,11 @@ export class Thread extends EventTarget {
 
   // Whether there is something left to follow.
   async recover(error, signal) {
-    [this.unsent, this.sent] = [this.sent ?? this.unsent, null];
+    if (this.sent) {
+      const { id, content } = this.sent;
+      const messages = this.values.messages.filter((message) => message.id !== id);
+      [this.values, this.unsent, this.sent] = [{ ...this.values, messages }, content, null];
+    }
     this.isLost = error instanceof Unreachable;
     if (!this.isLost) this.problem = error.message;
     this.stopped();
@@ -118,6 +125,27 @@ export class Thread extends EventTarget {
     this.live.clear();
     this.output.clear();
     this.stopped(run);
+    if (!run) this.sendWaiting();
+  }
+
+  // By the state, which says whether the run has ended in a question: that waits for a person.
+  sendWaiting() {
+    const isEnded = !this.interrupt && !this.problem && !this.isCut && !this.kept.isStopped;
+    const text = this.kept.waiting;
+    if (text && (isEnded || (this.isHurried && !this.interrupt))) this.say(text, { waiting: "" });
+    this.isHurried = false;
+  }
+
+  // In this tab, also when it is loaded again.
+  keep(changes) {
+    this.kept = { ...this.kept, ...changes };
+    sessionStorage.setItem(`modeshift-kept-${this.id}`, JSON.stringify(this.kept));
+    this.changed();
+  }
+
+  // A message is sent once the run has ended.
+  sayLater(text) {
+    this.keep({ waiting: [this.kept.waiting, text].filter(Boolean).join("\n") });
   }
 
   // Changes with whatever is done in the thread.
@@ -172,7 +200,7 @@ export class Thread extends EventTarget {
   start(run) {
     this.isSending = true;
     this.problem = null;
-    this.changed();
+    this.keep({ isStopped: false });
     const body = {
       assistant_id: "agent",
       stream_mode: MODES,
@@ -184,11 +212,12 @@ export class Thread extends EventTarget {
     this.follow((signal) => stream("POST", `/threads/${this.id}/runs/stream`, body, { signal }));
   }
 
-  say(text) {
+  say(text, kept) {
+    if (kept) this.keep(kept);
     const message = { type: "human", content: text, id: crypto.randomUUID() };
     this.values = { ...this.values, messages: [...(this.values.messages ?? []), message] };
     this.interrupt = null;
-    this.sent = text;
+    this.sent = message;
     this.start({ input: { messages: [message] } });
   }
 
@@ -199,7 +228,15 @@ export class Thread extends EventTarget {
   }
 
   async cancel() {
-    if (this.run) await call("POST", `/threads/${this.id}/runs/${this.run}/cancel`, {});
+    if (!this.run) return;
+    this.keep({ isStopped: true });
+    await call("POST", `/threads/${this.id}/runs/${this.run}/cancel`, {});
+  }
+
+  // Where the run ends in a question all the same, it waits on.
+  sendNow() {
+    this.isHurried = true;
+    return this.isRunning ? this.cancel() : this.sendWaiting();
   }
 
   // Mode, limit or approvals; a run that goes on takes them in at its next step.
@@ -228,7 +265,8 @@ export class Thread extends EventTarget {
       else if (name === "custom" && data?.type === "tool_output") {
         const text = (this.output.get(data.tool_call_id) ?? "") + data.text;
         this.output.set(data.tool_call_id, text.slice(-MOST_OUTPUT));
-      } else if (name === "error") this.problem = data.message ?? data.error;
+      } else if (name === "error" && !this.kept.isStopped)
+        this.problem = data.message ?? data.error;
       this.changed();
     }
   }

@@ -1,0 +1,115 @@
+"""What a person does while a run goes on: say more, stop it, decide by a key."""
+
+import threading
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.clients.page.browser import Person, Script
+from tests.harness.conversation import SECONDS
+from tests.provider.script import Answer, Call, Step, say
+
+pytestmark = pytest.mark.slow
+
+
+class Held:
+    """An answer of the model that waits for ``go_on``."""
+
+    def __init__(self, answer: Step) -> None:
+        self.answer, self.go_on = answer, threading.Event()
+
+    def __call__(self) -> Step:
+        return self.answer if self.go_on.wait(SECONDS) else say("late")
+
+
+def enter(person: Person, text: str) -> None:
+    person.page.fill("#say", text)
+    person.page.press("#say", "Enter")
+
+
+def test_a_message_is_kept_until_the_run_has_ended(person: Person, script: Script) -> None:
+    """It can be taken back, outlives a reload, and is sent once."""
+    first, page = Held(say("First.")), person.page
+    script["first"], script["second\nthird"] = [first], [say("Both.")]
+    person.say("first", mode="scripted")
+    expect(page.get_by_role("button", name="Stop", exact=True)).to_be_enabled()
+    page.fill("#say", "secnd")
+    person.press("Send afterwards")
+    person.sees("Waits until the run has ended: secnd", ".waiting")
+    person.press("Take back")
+    expect(page.locator("#say")).to_have_value("secnd")
+    enter(person, "second")
+    enter(person, "third")
+    expect(page.locator("#messages article.human")).to_have_count(1)
+    page.reload()
+    person.sees("second\nthird", ".waiting")
+    first.go_on.set()
+    person.sees("Both.")
+    expect(page.locator(".waiting")).to_be_empty()
+    expect(page.locator("#messages article.human")).to_have_count(2)
+
+
+def test_a_waiting_message_never_answers_or_closes_a_question(
+    person: Person, script: Script
+) -> None:
+    """It is sent when the run after the answer has ended."""
+    write = Call("write_file", {"path": "asked.txt", "content": "a"})
+    asks = Held(Answer(calls=(write,)))
+    script["asks"], script["more"] = [asks, say("So be it.")], [say("More.")]
+    person.say("asks", mode="scripted")
+    expect(person.page.get_by_role("button", name="Stop", exact=True)).to_be_enabled()
+    enter(person, "more")
+    asks.go_on.set()
+    expect(person.card).to_contain_text("asked.txt")
+    person.sees("Waits until you have decided: more", ".waiting")
+    expect(person.page.get_by_role("button", name="Stop and send now")).to_have_count(0)
+    person.page.reload()
+    expect(person.card).to_contain_text("asked.txt")
+    person.press("Reject")
+    person.sees("So be it.")
+    expect(person.answer).to_contain_text("More.")
+
+
+def test_stop_and_send_now(person: Person, script: Script) -> None:
+    script["for long"] = [Answer("It has begun " + "and goes on " * 999, pause=0.5)]
+    person.say("for long", mode="scripted")
+    expect(person.answer).to_contain_text("begun and")
+    script["for longat once"] = [say("So soon.")]
+    enter(person, "at once")
+    person.press("Stop and send now")
+    expect(person.answer).to_contain_text("So soon.")
+    expect(person.page.locator("#trouble")).to_be_empty()
+    expect(person.page.locator(".status")).to_have_text("")
+
+
+def test_what_one_has_stopped_is_no_alarm(person: Person, script: Script) -> None:
+    held = Held(say("Never."))
+    script["stop me"] = [held, say("Went on.")]
+    person.say("stop me", mode="scripted")
+    expect(person.page.get_by_role("button", name="Stop", exact=True)).to_be_enabled()
+    enter(person, "hello")
+    person.press("Stop")
+    person.sees("You stopped this run.", ".status")
+    person.sees("Not sent yet: hello", ".waiting")
+    expect(person.page.locator("#trouble")).to_be_empty()
+    person.page.reload()
+    person.sees("You stopped this run.", ".status")
+    expect(person.page.locator("#trouble")).to_be_empty()
+    held.go_on.set()
+    person.press("Take back")
+    expect(person.page.locator("#say")).to_have_value("hello")
+    person.press("Go on")
+    expect(person.page.locator(".status")).to_have_text("")
+    expect(person.answer).to_be_visible()
+
+
+def test_what_did_not_reach_the_server_is_in_the_box_alone(person: Person) -> None:
+    person.say("hello")
+    person.sees("offline model")
+    expect(person.page.locator(".status")).to_have_text("")
+    person.page.route("**/runs/stream", lambda route: route.abort())
+    enter(person, "not sent")
+    expect(person.page.locator("#say")).to_have_value("not sent")
+    expect(person.page.locator("#messages")).not_to_contain_text("not sent")
+    person.page.unroute_all()
+    person.problems.clear()  # of the network that was gone
