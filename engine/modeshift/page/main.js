@@ -40,6 +40,8 @@ const send = h("button", { type: "submit", class: "main" }, "Send");
 const stop = button("Stop", () => attempt(() => thread.cancel()), {
   class: "danger",
   hidden: true,
+  "data-key": "Esc",
+  "aria-keyshortcuts": "Escape",
 });
 const status = h("span", { class: "status" });
 const goOn = button("Go on", () => thread.start({ input: null }), { class: "quiet" });
@@ -94,6 +96,16 @@ get("composer").addEventListener("submit", async (event) => {
 
 onEnter(say, () => get("composer").requestSubmit());
 say.addEventListener("input", drawButtons);
+// What Esc closes comes first: a panel, a dialog, the search.
+addEventListener(
+  "keydown",
+  ({ key, isComposing, target }) => {
+    const isElsewhere = document.querySelector("dialog, .with-threads, .with-details");
+    const isForRun = key === "Escape" && !isComposing && !target.matches("[type=search]");
+    if (isForRun && !isElsewhere && !stop.hidden) stop.click();
+  },
+  true,
+);
 
 // The end, or the beginning of what is to be decided: all of it is read on the way to the buttons.
 function findLatest() {

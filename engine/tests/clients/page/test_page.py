@@ -325,6 +325,7 @@ def test_by_keyboard_alone(person: Person) -> None:
             page.keyboard.press("Tab")
             if page.evaluate("document.activeElement.textContent") == name:
                 break
+        page.wait_for_timeout(600)  # what is new takes no key
         page.keyboard.press("Enter")
         if name != "Approve":
             expect(page.locator(":focus")).to_have_text("Reject")

@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from tests.clients.page.browser import Person, Script
 from tests.harness.conversation import SECONDS
+from tests.harness.server import Server
 from tests.provider.script import Answer, Call, Step, say
 
 pytestmark = pytest.mark.slow
@@ -113,3 +114,78 @@ def test_what_did_not_reach_the_server_is_in_the_box_alone(person: Person) -> No
     expect(person.page.locator("#messages")).not_to_contain_text("not sent")
     person.page.unroute_all()
     person.problems.clear()  # of the network that was gone
+
+
+NEW = """() => {
+  window.early = [];
+  new MutationObserver(() => {
+    const safe = document.querySelector(".card .safe");
+    if (!safe) return;
+    for (const key of ["y", "n", "e", "Enter"]) {
+      const event = new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true });
+      early.push(safe.dispatchEvent(event));
+    }
+  }).observe(document.getElementById("question"), { childList: true });
+}"""
+"""Presses each key as soon as a card is there; keeps whether it would do anything."""
+
+
+def test_a_card_is_decided_by_a_key(person: Person, server: Server) -> None:
+    """Where it has the focus, and never in its first half second, nor by a key held down."""
+    page = person.page
+    page.evaluate(NEW)
+    person.say("write keyed.txt: a\nwrite refused.txt: b\nwrite changed.txt: c", mode="code")
+    for key, name in (("y", "keyed"), ("n", "refused"), ("e", "changed")):
+        expect(person.card).to_contain_text(f"{name}.txt")
+        expect(page.locator(":focus")).to_have_text("Reject")
+        page.wait_for_timeout(600)
+        page.evaluate(HELD)
+        page.fill("#say", "")
+        page.locator(".card .safe").focus()
+        page.keyboard.press("Shift+A")
+        page.keyboard.press(f"Control+{key}")
+        expect(person.card).to_contain_text(f"{name}.txt")
+        page.keyboard.press(key)
+    expect(page.get_by_label("content")).to_have_value("c")
+    page.get_by_label("content").press("y")
+    page.locator(".card .safe").focus()
+    page.keyboard.press("y")  # its button is hidden while the edit is open
+    assert page.evaluate("window.early") == [False] * 12
+    person.press("Run it like this")
+    person.sees("Created changed.txt")
+    assert (server.workspace / "keyed.txt").exists()
+    assert not (server.workspace / "refused.txt").exists()
+
+
+HELD = """() => document.querySelector(".card .safe").dispatchEvent(
+  new KeyboardEvent("keydown", { key: "y", bubbles: true, cancelable: true, repeat: true }))"""
+
+
+def test_esc_stops_the_run_and_nothing_else(person: Person, script: Script) -> None:
+    page = person.page
+    page.set_viewport_size({"width": 390, "height": 740})
+    script["stop by key"] = [Held(say("Never."))]
+    person.say("stop by key", mode="scripted")
+    stop = page.get_by_role("button", name="Stop", exact=True)
+    expect(stop).to_be_enabled()
+    expect(stop).to_have_attribute("aria-keyshortcuts", "Escape")
+    person.press("Threads")
+    page.keyboard.press("Escape")
+    expect(page.locator("#threads")).to_be_hidden()
+    expect(stop).to_be_enabled()
+    page.keyboard.press("Escape")
+    person.sees("You stopped this run.", ".status")
+
+
+def test_a_phones_buttons_are_full_width_and_approve_the_last(person: Person) -> None:
+    person.page.set_viewport_size({"width": 390, "height": 740})
+    for text, last in (("write wide.txt: a", "Switch to Code"), ("", "Approve")):
+        if text:
+            person.say(text, mode="ask")
+        buttons = person.card.locator(".row > button:visible")
+        expect(buttons.last).to_have_text(last)
+        boxes = [box for one in buttons.all() if (box := one.bounding_box())]
+        assert min(box["width"] for box in boxes) > 300
+        assert [box["y"] for box in boxes] == sorted({box["y"] for box in boxes})
+        person.press(last)
+    person.sees("Created wide.txt")
