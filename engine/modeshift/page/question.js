@@ -227,7 +227,7 @@ function callParts(action, preview, take, draft) {
     "remember" in action ? alwaysParts(action, take) : null,
     h(
       "div",
-      { class: "row" },
+      { class: "row decide" },
       rejectParts("Reject", take),
       button("Edit", edit, key("e")),
       button("Approve", () => take({ type: "approve" }, "Approve"), {
