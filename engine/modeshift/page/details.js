@@ -1,8 +1,9 @@
 // Beside the conversation: the state machine, its history, the todo list, files, the limit.
 import { attempt, call } from "/app/api.js";
 import { changeView } from "/app/diff.js";
-import { h } from "/app/dom.js";
+import { button, h } from "/app/dom.js";
 import { Machine } from "/app/machine.js";
+import { describeAllowed } from "/app/words.js";
 
 const WHO = { human: "you approved", host: "set by hand", nobody: "by itself" };
 const TODO = {
@@ -14,7 +15,7 @@ const TODO = {
 
 export class Details {
   constructor(root, { modes, chart, thread, onset }) {
-    Object.assign(this, { modes, thread });
+    Object.assign(this, { modes, thread, onset });
     this.machine = new Machine(modes, chart);
     this.limit = h(
       "select",
@@ -23,7 +24,10 @@ export class Details {
       [...modes.values()].map((mode) => h("option", { value: mode.slug }, `at most ${mode.name}`)),
     );
     this.parts = Object.fromEntries(
-      ["Todo", "Workspace", "Files", "History", "Notices"].map((name) => [name, h("div", {})]),
+      ["Allowed in this thread", "Todo", "Workspace", "Files", "History", "Notices"].map((name) => [
+        name,
+        h("div", {}),
+      ]),
     );
     root.append(
       section("State", this.machine.node, h("label", { class: "field" }, "Limit ", this.limit)),
@@ -44,6 +48,20 @@ export class Details {
       values.facts,
     );
     this.limit.value = settings.limit ?? "";
+    this.put("Allowed in this thread", settings.remembered, (list) =>
+      h(
+        "ul",
+        { class: "allowed" },
+        list.map((approval) =>
+          h(
+            "li",
+            {},
+            h("bdi", {}, describeAllowed(approval, this.modes)),
+            button("Take back", () => this.onset({ forget: [approval.id] }), { class: "quiet" }),
+          ),
+        ),
+      ),
+    );
     this.put("Todo", values.todos ?? [], (todos) =>
       h(
         "ul",

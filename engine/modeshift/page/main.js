@@ -7,6 +7,7 @@ import { Messages } from "/app/messages.js";
 import { Question } from "/app/question.js";
 import { Thread, markOf } from "/app/thread.js";
 import { Threads } from "/app/threads.js";
+import { describeAllowed } from "/app/words.js";
 
 const PHASES = {
   thinking: "Thinking",
@@ -29,9 +30,9 @@ const threads = new Threads(get("threads"), {
   onopen: (id) => (location.hash = id ?? ""),
   onchange: healThread,
 });
-const header = new Header(get("header"), { modes, thread, onset: set });
+const header = new Header(get("header"), { modes, ...chart, thread, onset: set });
 const messages = new Messages(get("messages"), modes);
-const question = new Question(get("question"), modes, thread);
+const question = new Question(get("question"), modes, thread, chart.approvals);
 const details = new Details(get("details"), { modes, chart, thread, onset: set });
 const main = get("main");
 
@@ -51,7 +52,9 @@ const end = button("Stop the sub-task", () => thread.start({ input: { end_subtas
   hidden: true,
 });
 const latest = button("↓ Latest", () => scrollDown(true), { class: "quiet", hidden: true });
+const allowed = h("div", { role: "status" });
 get("composer").append(
+  allowed,
   waiting,
   h("div", { class: "row statusline" }, status, goOn, end, latest),
   h("div", { class: "row box" }, say, send, stop),
@@ -139,6 +142,7 @@ function draw() {
   if (thread.unsent && !say.value) [say.value, thread.unsent] = [thread.unsent, null];
   drawButtons();
   refill(waiting, waitingParts());
+  refill(allowed, thread.allowed.map(allowedPart));
   end.hidden = thread.isRunning || !thread.values.subtask;
   say.placeholder = waits ? "Decide, or say something else instead" : "Message";
   const wasStopped = thread.kept.isStopped && !thread.isRunning && !waits;
@@ -199,6 +203,13 @@ function waitingParts() {
         { class: "quiet" },
       ),
   ];
+}
+
+// What an "always" allows, as soon as it does.
+function allowedPart(approval) {
+  const takeBack = button("Take back", () => set({ forget: [approval.id] }), { class: "quiet" });
+  const text = describeAllowed(approval, modes);
+  return h("p", { class: "allowed" }, "Runs unasked from now on: ", h("bdi", {}, text), takeBack);
 }
 
 function trouble() {

@@ -11,8 +11,9 @@ const READING = 500; // milliseconds in which a card that is new is not answered
 const key = (letter) => ({ "data-key": letter, "aria-keyshortcuts": letter });
 
 export class Question {
-  constructor(root, modes, thread) {
-    Object.assign(this, { root, modes, thread, shown: null });
+  constructor(root, modes, thread, approvals) {
+    const auto = approvals.find(({ value }) => value === "auto");
+    Object.assign(this, { root, modes, thread, auto, shown: null });
     root.addEventListener("keydown", (event) => this.press(event), true);
   }
 
@@ -127,6 +128,8 @@ export class Question {
         `${name(other.value)} instead`,
       );
     };
+    const yesToAll = `Yes, and ${this.auto.name.toLowerCase()}`;
+    const isAuto = this.thread.settings.approvals === "auto";
     return [
       h(
         "div",
@@ -144,13 +147,15 @@ export class Question {
         ),
       ),
       h("div", { class: "row" }, other, button("Take this mode instead", choose)),
+      !isAuto && h("p", { class: "faint" }, `${this.auto.name}: ${this.auto.sentence}`),
       h(
         "div",
         { class: "row" },
         rejectParts(isTask ? "No" : `No, stay in ${name(source)}`, take),
-        button("Yes, and auto-accept", () =>
-          take({ type: "approve", approvals: "auto" }, "Yes, and auto-accept"),
-        ),
+        !isAuto &&
+          button(yesToAll, () => take({ type: "approve", approvals: "auto" }, yesToAll), {
+            title: this.auto.sentence,
+          }),
         button(
           isTask ? "Start it" : `Switch to ${name(target)}`,
           () => take({ type: "approve" }, "Yes"),

@@ -34,7 +34,8 @@ export class Thread extends EventTarget {
     this.kept = { waiting: "", isStopped: false, ...load(this.id) };
     this.isHurried = false; // what waits is sent although the run was stopped
     this.chosen = {}; // for a thread that is not there yet
-    this.settings = { ...this.defaults }; // is_pending: the run has not taken them in yet
+    this.allowed = []; // what the last "always" of this tab allows
+    this.settings = { ...this.defaults, remembered: [] }; // is_pending: the run has not taken them in yet
   }
 
   get isRunning() {
@@ -213,6 +214,7 @@ export class Thread extends EventTarget {
   }
 
   say(text, kept) {
+    this.allowed = [];
     if (kept) this.keep(kept);
     const message = { type: "human", content: text, id: crypto.randomUUID() };
     this.values = { ...this.values, messages: [...(this.values.messages ?? []), message] };
@@ -248,6 +250,7 @@ export class Thread extends EventTarget {
     }
     const answer = await call("PATCH", `/threads/${this.id}/mode`, settings);
     this.settings = answer;
+    this.allowed = this.allowed.filter(({ id }) => answer.remembered.some((one) => one.id === id));
     this.changed();
     if (!answer.is_pending && !this.isRunning) this.follow();
     return answer;
@@ -278,6 +281,12 @@ export class Thread extends EventTarget {
 
   takeValues(values, changed) {
     this.values = values;
+    const known = new Set(this.settings.remembered.map(({ id }) => id));
+    const more = (changed.remembered ?? []).filter(({ id }) => !known.has(id));
+    if (more.length) {
+      this.allowed = more;
+      this.settings = { ...this.settings, remembered: [...this.settings.remembered, ...more] };
+    }
     for (const key of Object.keys(this.defaults)) {
       if (key in changed)
         this.settings = { ...this.settings, [key]: changed[key], is_pending: false };

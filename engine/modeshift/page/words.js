@@ -32,6 +32,11 @@ export function titleOf({ name, args }, modes, source = null) {
   );
 }
 
+// What runs unasked: the tool, the call or the pattern, the mode.
+export const describeAllowed = ({ mode, tool, pattern, exact }, modes) =>
+  `${tool}, ${exact ? "exactly" : "what matches"} “${oneLine(pattern)}”, ` +
+  `in ${modes.get(mode)?.name ?? mode} mode`;
+
 // How a call ended: { kind, text }, and what the person changed; as messages/repair.py marks it.
 export function resultOf(message) {
   const full = textOf(message),

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.clients.page.browser import Person, Script
+from tests.clients.page.test_page import check_access
 from tests.harness.conversation import SECONDS
 from tests.harness.server import Server
 from tests.provider.script import Answer, Call, Step, say
@@ -189,3 +190,45 @@ def test_a_phones_buttons_are_full_width_and_approve_the_last(person: Person) ->
         assert [box["y"] for box in boxes] == sorted({box["y"] for box in boxes})
         person.press(last)
     person.sees("Created wide.txt")
+
+
+def test_what_always_allows_is_said_and_can_be_taken_back(person: Person, server: Server) -> None:
+    """On a line at once, and beside the thread for as long as it holds."""
+    page, panel = person.page, person.page.locator("#details .allowed")
+    words = "write_file, exactly “always.txt”, in Code mode"
+    for text in ("a", "b"):
+        person.say(f"write always.txt: {text}", mode="code")
+        page.get_by_text("Always in this thread").click()
+        person.press("Always exactly this")
+        person.sees(f"Runs unasked from now on: {words}", "#composer")
+        person.sees("always.txt")
+        expect(panel).to_contain_text(words)
+        page.reload()
+        expect(panel).to_contain_text(words)
+        check_access(person)
+        panel.get_by_role("button", name="Take back").click()
+        expect(panel).to_be_hidden()
+    person.say("write always.txt: c")
+    expect(person.card).to_contain_text("always.txt")
+    page.get_by_text("Always in this thread").click()
+    person.press("Always what matches")
+    person.sees("what matches “always.txt”", "#composer")
+    page.locator("#composer").get_by_role("button", name="Take back").click()
+    expect(page.locator("#composer .allowed")).to_have_count(0)
+    person.say("write always.txt: d")
+    expect(person.card).to_contain_text("always.txt")
+
+
+def test_a_switchs_card_says_what_auto_accept_turns_on(person: Person) -> None:
+    """And offers it where it is off alone."""
+    yes = person.page.get_by_role("button", name="Yes, and auto-accept")
+    person.say("switch to code", mode="ask")
+    expect(yes).to_be_visible()
+    expect(person.card).to_contain_text("Auto-accept: Edits of files run unasked; commands ask")
+    person.press("No, stay in Ask")
+    expect(person.card).to_have_count(0)
+    person.page.select_option("#approvals", "auto")
+    person.say("switch to code")
+    expect(person.card).to_contain_text("Switch from Ask to Code mode")
+    expect(yes).to_have_count(0)
+    expect(person.card).not_to_contain_text("run unasked")
