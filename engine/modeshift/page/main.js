@@ -7,7 +7,7 @@ import { Messages } from "/app/messages.js";
 import { Question } from "/app/question.js";
 import { Thread, markOf } from "/app/thread.js";
 import { Threads } from "/app/threads.js";
-import { describeAllowed } from "/app/words.js";
+import { describeAllowed, titleOf } from "/app/words.js";
 
 const PHASES = {
   thinking: "Thinking",
@@ -30,6 +30,7 @@ const threads = new Threads(get("threads"), {
   onopen: (id) => (location.hash = id ?? ""),
   onchange: healThread,
 });
+threads.now = () => (thread.isRunning ? "busy" : thread.interrupt ? "interrupted" : "idle");
 const header = new Header(get("header"), { modes, ...chart, thread, onset: set });
 const messages = new Messages(get("messages"), modes);
 const question = new Question(get("question"), modes, thread, chart.approvals);
@@ -147,13 +148,9 @@ function draw() {
   say.placeholder = waits ? "Decide, or say something else instead" : "Message";
   const wasStopped = thread.kept.isStopped && !thread.isRunning && !waits;
   goOn.hidden = !wasStopped || !thread.isCut;
-  status.textContent = thread.isRunning
-    ? `${PHASES[thread.values.phase] ?? "Starts"}...`
-    : waits
-      ? "Waits for you"
-      : wasStopped
-        ? "You stopped this run."
-        : "";
+  status.textContent = waits ? "Waits for you" : wasStopped ? "You stopped this run." : "";
+  tellWork();
+  threads.drawNow();
   refill(get("trouble"), trouble());
   document.body.classList.toggle("empty", !thread.id);
   if (before.isRunning && !thread.isRunning && !waits && !thread.problem)
@@ -163,6 +160,29 @@ function draw() {
   if (before.isRunning !== thread.isRunning) threads.refresh();
   if (!question.shown || question.shown !== before.question) scrollDown(false);
   before = { id: thread.id, isRunning: thread.isRunning, mode: now.mode, question: question.shown };
+}
+
+// What runs, and for how long; a thread that is opened says since when its run goes on.
+let work = {};
+function tellWork() {
+  if (!thread.isRunning) return (work = {});
+  const what = [PHASES[thread.values.phase] ?? "Starts", findCall(thread)]
+    .filter(Boolean)
+    .join(": ");
+  if (work.what !== what) work = { what, since: work.what ? Date.now() : thread.since };
+  const seconds = Math.max(0, Math.floor((Date.now() - work.since) / 1000));
+  const minutes = Math.floor(seconds / 60);
+  status.textContent = `${what} · ${minutes ? `${minutes} min ` : ""}${seconds % 60} s`;
+}
+setInterval(tellWork, 1000);
+
+// The call that goes on: the first of the newest message without a result.
+function findCall({ values }) {
+  const messages = values.messages ?? [];
+  const results = new Set(messages.map((message) => message.tool_call_id));
+  const calls = messages.findLast(({ type }) => type === "ai")?.tool_calls ?? [];
+  const call = values.phase === "acting" && calls.find(({ id }) => !results.has(id));
+  return call ? titleOf(call, modes) : "";
 }
 
 function drawButtons() {

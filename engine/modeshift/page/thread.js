@@ -22,6 +22,7 @@ export class Thread extends EventTarget {
     this.interrupt = null;
     this.previews = [];
     this.run = null;
+    this.since = Date.now(); // when the run has begun
     this.isSending = false;
     this.live = new Map(); // messages as they stream, by id
     this.output = new Map(); // what a tool prints while it runs, by call id
@@ -70,6 +71,7 @@ export class Thread extends EventTarget {
         this.mark = await this.findMark(signal);
         // Before the state: a card that is shown while its run ends would be taken away again.
         const [run] = await this.findRuns(signal);
+        if (run) this.since = Date.parse(run.created_at);
         await this.load(signal, run?.run_id);
         events = run ? (to) => this.join(run.run_id, to) : null;
         if (!run) await this.wait(signal);
@@ -200,6 +202,7 @@ export class Thread extends EventTarget {
 
   start(run) {
     this.isSending = true;
+    this.since = Date.now();
     this.problem = null;
     this.keep({ isStopped: false });
     const body = {
