@@ -1,7 +1,8 @@
 // Puts the page together: one thread, and the views of it.
 import { attempt, call } from "/app/api.js";
-import { announce, button, get, h, onEnter, toast } from "/app/dom.js";
+import { announce, ask, button, get, h, onEnter, toast } from "/app/dom.js";
 import { Details } from "/app/details.js";
+import { examplesFor } from "/app/examples.js";
 import { Header } from "/app/header.js";
 import { Messages } from "/app/messages.js";
 import { Question } from "/app/question.js";
@@ -32,7 +33,7 @@ const threads = new Threads(get("threads"), {
 });
 threads.now = () => (thread.isRunning ? "busy" : thread.interrupt ? "interrupted" : "idle");
 const header = new Header(get("header"), { modes, ...chart, thread, onset: set });
-const messages = new Messages(get("messages"), modes);
+const messages = new Messages(get("messages"), modes, editAndRun);
 const question = new Question(get("question"), modes, thread, chart.approvals);
 const details = new Details(get("details"), { modes, chart, thread, onset: set });
 const main = get("main");
@@ -152,7 +153,7 @@ function draw() {
   tellWork();
   threads.drawNow();
   refill(get("trouble"), trouble());
-  document.body.classList.toggle("empty", !thread.id);
+  refill(get("start"), thread.id ? [] : startParts(modes.get(now.mode)));
   if (before.isRunning && !thread.isRunning && !waits && !thread.problem)
     announce("The agent has answered.");
   if (before.mode && before.id === thread.id && before.mode !== now.mode)
@@ -160,6 +161,39 @@ function draw() {
   if (before.isRunning !== thread.isRunning) threads.refresh();
   if (!question.shown || question.shown !== before.question) scrollDown(false);
   before = { id: thread.id, isRunning: thread.isRunning, mode: now.mode, question: question.shown };
+}
+
+// An empty thread: what one could say.
+const startParts = (mode) => [
+  h("p", {}, "What shall we do? The mode above says what the agent may do now."),
+  (mode ? examplesFor(mode) : []).map((text) => button(text, () => fillIn(text))),
+];
+
+function fillIn(text) {
+  say.value = text;
+  say.focus();
+  drawButtons();
+}
+
+async function editAndRun(message) {
+  const problem = thread.isRunning
+    ? "Stop the run first."
+    : thread.interrupt
+      ? "Decide what waits first."
+      : thread.values.subtask && "Stop the sub-task first.";
+  if (problem) return toast(problem);
+  const text = h("textarea", { rows: 5, "aria-label": "Message", value: message.content });
+  const note = "What came after it leaves the conversation. What was done to files stays done.";
+  const answer = await ask(
+    "Edit and run again",
+    [text, h("p", { class: "faint" }, note)],
+    [
+      ["", "Cancel"],
+      ["ok", "Run again", "main"],
+    ],
+  );
+  if (answer === "ok" && text.value.trim() && !thread.isRunning && !thread.interrupt)
+    await attempt(() => thread.sayInstead(message, text.value.trim()));
 }
 
 // What runs, and for how long; a thread that is opened says since when its run goes on.
@@ -204,9 +238,8 @@ function waitingParts() {
   if (!text) return [];
   const until = thread.interrupt ? "until you have decided" : "until the run has ended";
   const takeBack = () => {
-    say.value = [text, say.value].filter(Boolean).join("\n");
+    fillIn([text, say.value].filter(Boolean).join("\n"));
     thread.keep({ waiting: "" });
-    say.focus();
   };
   return [
     h(

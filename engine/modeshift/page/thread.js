@@ -216,14 +216,42 @@ export class Thread extends EventTarget {
     this.follow((signal) => stream("POST", `/threads/${this.id}/runs/stream`, body, { signal }));
   }
 
-  say(text, kept) {
+  // Its place is taken by another text, and what came after it is another branch.
+  async sayInstead({ id }, text) {
+    const checkpoint_id = await this.findBefore(id);
+    const messages = this.values.messages ?? [];
+    const kept = messages.slice(
+      0,
+      messages.findIndex((message) => message.id === id),
+    );
+    this.values = { ...this.values, messages: kept };
+    this.say(text, null, { checkpoint_id });
+  }
+
+  // The newest checkpoint of this branch without the message: no server filters them by that.
+  async findBefore(id) {
+    const has = ({ messages, parents = [] }) =>
+      messages?.some((message) => message.id === id) || parents.some(has);
+    for (let before = "", sought = null; ;) {
+      const page = await this.get(`history?limit=10${before && `&before=${before}`}`);
+      for (const { checkpoint, parent_checkpoint: parent, values } of page) {
+        before = checkpoint.checkpoint_id;
+        if (sought && sought !== before) continue;
+        if (!has(values)) return before;
+        sought = parent?.checkpoint_id;
+      }
+      if (!page.length) throw new Error("the server has nothing from before this message");
+    }
+  }
+
+  say(text, kept = null, from = {}) {
     this.allowed = [];
     if (kept) this.keep(kept);
     const message = { type: "human", content: text, id: crypto.randomUUID() };
     this.values = { ...this.values, messages: [...(this.values.messages ?? []), message] };
     this.interrupt = null;
     this.sent = message;
-    this.start({ input: { messages: [message] } });
+    this.start({ input: { messages: [message] }, ...from });
   }
 
   decide(decisions) {

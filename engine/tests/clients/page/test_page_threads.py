@@ -54,3 +54,62 @@ def test_the_list_is_searched_and_reached_by_touch(browser: Browser, server: Ser
     expect(page.locator("#threads ul")).to_contain_text("hello Beta")
     person.check()
     person.close()
+
+
+def test_an_empty_thread_has_examples_for_its_mode_and_model(person: Person) -> None:
+    page, examples = person.page, person.page.locator("#start button")
+    expect(examples).to_have_text(["list", "search TODO", "hello"])
+    page.select_option("#mode", "scripted")
+    expect(examples.last).to_have_text("What can you do in this mode?")
+    page.select_option("#mode", "code")
+    expect(examples.first).to_have_text("write notes.txt: hello")
+    check_access(person)
+    examples.first.click()
+    expect(page.locator("#say")).to_have_value("write notes.txt: hello")
+    page.press("#say", "Enter")
+    expect(person.card).to_contain_text("notes.txt")
+    expect(examples).to_have_count(0)
+    person.press("Reject")
+
+
+def test_a_message_is_edited_and_run_again(person: Person) -> None:
+    """The first one and a later one: what came after it is gone, what came before stays."""
+    page, own = person.page, person.page.locator("#messages article.human .plain")
+    for text in ("hello", "todo: first; second", "list"):
+        person.say(text, mode="code")
+        person.sees("The agent has answered.", "#said")
+        page.evaluate("document.getElementById('said').textContent = ''")
+    for place, text, left in ((1, "todo: third", ["hello", "todo: third"]), (0, "run", ["run"])):
+        page.get_by_role("button", name="Edit and run again").nth(place).click()
+        field = page.get_by_role("dialog").get_by_label("Message")
+        expect(field).to_have_value(("hello", "todo: first; second")[place])
+        field.fill(text)
+        check_access(person)
+        person.press("Run again")
+        person.sees("The agent has answered.", "#said")
+        page.evaluate("document.getElementById('said').textContent = ''")
+        expect(own).to_have_text(left)
+        page.reload()
+        expect(own).to_have_text(left)
+    person.say("task in code: list")
+    person.press("Start it")
+    person.sees("The sub-task in Code mode has ended")
+    page.get_by_role("button", name="Edit and run again").nth(1).click()
+    page.get_by_role("dialog").get_by_label("Message").fill("list")
+    person.press("Run again")
+    expect(own).to_have_text(["run", "list"])  # and not from a checkpoint within the sub-task
+    person.say("write kept.txt: a")
+    expect(person.card).to_contain_text("kept.txt")
+    page.get_by_role("button", name="Edit and run again").first.click()
+    expect(page.locator(".toast").last).to_have_text("Decide what waits first.")
+    person.press("Reject")
+
+
+def test_each_answer_is_copied_as_it_was_written(person: Person, script: Script) -> None:
+    person.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    script["copy me"] = [say("**So** it is.")]
+    person.say("copy me", mode="scripted")
+    expect(person.answer.locator("strong")).to_have_text("So")
+    person.press("Copy this answer")
+    expect(person.page.get_by_text("Copied")).to_be_visible()
+    assert person.page.evaluate("navigator.clipboard.readText()") == "**So** it is."
