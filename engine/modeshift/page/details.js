@@ -1,4 +1,4 @@
-// Beside the conversation: the state machine, its history, the todo list, files, the limit.
+// Beside the conversation: the state machine, its history, what is allowed, files, the limit.
 import { attempt, call } from "/app/api.js";
 import { changeView } from "/app/diff.js";
 import { button, h } from "/app/dom.js";
@@ -6,12 +6,8 @@ import { Machine } from "/app/machine.js";
 import { describeAllowed } from "/app/words.js";
 
 const WHO = { human: "you approved", host: "set by hand", nobody: "by itself" };
-const TODO = {
-  __proto__: null,
-  completed: ["✓", "done"],
-  in_progress: ["▸", "under way"],
-  pending: ["○", "to do"],
-};
+
+const LIMIT = "In whatever mode, the thread has no right that this mode has not.";
 
 export class Details {
   constructor(root, { modes, chart, thread, onset }) {
@@ -24,13 +20,17 @@ export class Details {
       [...modes.values()].map((mode) => h("option", { value: mode.slug }, `at most ${mode.name}`)),
     );
     this.parts = Object.fromEntries(
-      ["Allowed in this thread", "Todo", "Workspace", "Files", "History", "Notices"].map((name) => [
+      ["Allowed in this thread", "Workspace", "Files", "History", "Notices"].map((name) => [
         name,
         h("div", {}),
       ]),
     );
     root.append(
-      section("State", this.machine.node, h("label", { class: "field" }, "Limit ", this.limit)),
+      section(
+        "State",
+        this.machine.node,
+        h("label", { class: "field", title: LIMIT }, "Limit ", this.limit),
+      ),
       ...Object.entries(this.parts).map(([name, node]) => section(name, node)),
     );
   }
@@ -60,23 +60,6 @@ export class Details {
             button("Take back", () => this.onset({ forget: [approval.id] }), { class: "quiet" }),
           ),
         ),
-      ),
-    );
-    this.put("Todo", values.todos ?? [], (todos) =>
-      h(
-        "ul",
-        { class: "todos" },
-        todos.map((todo) => {
-          const [mark, word] = TODO[todo.status] ?? TODO.pending;
-          return h(
-            "li",
-            { class: todo.status },
-            h("span", { "aria-hidden": "true" }, mark),
-            h("span", { class: "unseen" }, `${word}: `),
-            " ",
-            h("bdi", {}, todo.content),
-          );
-        }),
       ),
     );
     this.put("Workspace", values.workspace ? [values.workspace] : [], (names) =>

@@ -50,8 +50,8 @@ export function changeView({ path, before, after, lines, problem }, name = "Diff
     !lines.length && !problem && before === after
       ? h("p", { class: "faint" }, "The text stays as it is.")
       : null,
-    body,
     extent,
+    body,
   );
 }
 

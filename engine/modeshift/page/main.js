@@ -8,16 +8,8 @@ import { Messages } from "/app/messages.js";
 import { Question } from "/app/question.js";
 import { Thread, markOf } from "/app/thread.js";
 import { Threads } from "/app/threads.js";
-import { describeAllowed, titleOf } from "/app/words.js";
+import { PHASES, describeAllowed, titleOf } from "/app/words.js";
 
-const PHASES = {
-  thinking: "Thinking",
-  reviewing: "Thinking",
-  acting: "Runs tools",
-  switching: "Switches the mode",
-  compacting: "Summarizes",
-  returning: "Ends the sub-task",
-};
 const [listed, chart] = await Promise.all([call("GET", "/modes"), call("GET", "/modeshift/chart")]);
 const modes = new Map(listed.map((one) => [one.slug, one]));
 const first = listed.find((one) => one.is_default) ?? listed[0];
@@ -55,7 +47,9 @@ const end = button("Stop the sub-task", () => thread.start({ input: { end_subtas
 });
 const latest = button("↓ Latest", () => scrollDown(true), { class: "quiet", hidden: true });
 const allowed = h("div", { role: "status" });
+const todo = h("details", { id: "todo", hidden: true });
 get("composer").append(
+  todo,
   allowed,
   waiting,
   h("div", { class: "row statusline" }, status, goOn, end, latest),
@@ -143,13 +137,16 @@ function draw() {
   const waits = thread.interrupt !== null && !thread.isRunning;
   if (thread.unsent && !say.value) [say.value, thread.unsent] = [thread.unsent, null];
   drawButtons();
+  refill(todo, todoParts(thread.values.todos ?? []));
+  todo.hidden = !todo.firstChild;
   refill(waiting, waitingParts());
   refill(allowed, thread.allowed.map(allowedPart));
   end.hidden = thread.isRunning || !thread.values.subtask;
   say.placeholder = waits ? "Decide, or say something else instead" : "Message";
   const wasStopped = thread.kept.isStopped && !thread.isRunning && !waits;
   goOn.hidden = !wasStopped || !thread.isCut;
-  status.textContent = waits ? "Waits for you" : wasStopped ? "You stopped this run." : "";
+  const where = thread.values.subtask ? ", in the sub-task" : "";
+  status.textContent = waits ? `Waits for you${where}` : wasStopped ? "You stopped this run." : "";
   tellWork();
   threads.drawNow();
   refill(get("trouble"), trouble());
@@ -161,6 +158,43 @@ function draw() {
   if (before.isRunning !== thread.isRunning) threads.refresh();
   if (!question.shown || question.shown !== before.question) scrollDown(false);
   before = { id: thread.id, isRunning: thread.isRunning, mode: now.mode, question: question.shown };
+}
+
+const TODO = {
+  __proto__: null,
+  completed: ["✓", "done"],
+  in_progress: ["▸", "under way"],
+  pending: ["○", "to do"],
+};
+
+// The todo list: the item that is next, and all of them.
+function todoParts(todos) {
+  if (!todos.length) return [];
+  const done = todos.filter(({ status }) => status === "completed").length;
+  const next =
+    todos.find(({ status }) => status === "in_progress") ??
+    todos.find(({ status }) => status !== "completed");
+  return [
+    h(
+      "summary",
+      {},
+      `Todo, ${done} of ${todos.length} done`,
+      next && [": ", h("bdi", {}, next.content)],
+    ),
+    h("ul", { class: "todos" }, todos.map(todoItem)),
+  ];
+}
+
+function todoItem({ status, content }) {
+  const [mark, word] = TODO[status] ?? TODO.pending;
+  return h(
+    "li",
+    { class: status },
+    h("span", { "aria-hidden": "true" }, mark),
+    h("span", { class: "unseen" }, `${word}: `),
+    " ",
+    h("bdi", {}, content),
+  );
 }
 
 // An empty thread: what one could say.
@@ -200,13 +234,14 @@ async function editAndRun(message) {
 let work = {};
 function tellWork() {
   if (!thread.isRunning) return (work = {});
-  const what = [PHASES[thread.values.phase] ?? "Starts", findCall(thread)]
+  const what = [PHASES[thread.values.phase]?.[0] ?? "Starts", findCall(thread)]
     .filter(Boolean)
     .join(": ");
   if (work.what !== what) work = { what, since: work.what ? Date.now() : thread.since };
   const seconds = Math.max(0, Math.floor((Date.now() - work.since) / 1000));
   const minutes = Math.floor(seconds / 60);
-  status.textContent = `${what} · ${minutes ? `${minutes} min ` : ""}${seconds % 60} s`;
+  const where = thread.values.subtask ? "In the sub-task: " : "";
+  status.textContent = `${where}${what} · ${minutes ? `${minutes} min ` : ""}${seconds % 60} s`;
 }
 setInterval(tellWork, 1000);
 

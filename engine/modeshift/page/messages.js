@@ -55,6 +55,11 @@ export class Messages {
     // They have their cards.
     const asked = new Set(interrupt?.value.action_requests.map((request) => request.id));
     for (const [depth, conversation] of [...parents, { messages }].entries()) {
+      if (depth) {
+        const title = titleOf({ name: "new_task", args: parents[depth - 1].call.args }, this.modes);
+        const text = `${title.split(":")[0]} begins`;
+        yield [`begin ${depth}`, { depends: [text], make: () => boundary(text, depth) }];
+      }
       yield* this.conversation(conversation.messages, { depth, ended, output, asked });
     }
   }
@@ -171,6 +176,7 @@ export class Messages {
             "div",
             { class: "subtask" },
             [...this.conversation(subtask.messages, {})].map(([, view]) => view.make()),
+            boundary(`Sub-task ends: ${subtask.status}`, 1),
           ),
         );
     };
@@ -184,6 +190,8 @@ const imageView = (src) =>
   src
     ? h("img", { src, alt: "An image" })
     : h("p", { class: "faint" }, "An image that is not shown here");
+
+const boundary = (text, depth) => h("p", { class: `boundary depth${Math.min(depth, 3)}` }, text);
 
 function messageView(kind, who, depth, content, tool) {
   return h(

@@ -168,10 +168,10 @@ def test_what_a_thread_has_stands_beside_it(person: Person, script: Script) -> N
     expect(person.page.get_by_role("button", name="Copied")).to_be_visible()
     person.sees(re.compile(r"anthropic:claude-sonnet-5-5 · [\d,]+ tokens"), "#header")
     assert 0 < float(person.page.locator("meter").get_attribute("value") or 0) < 1
-    person.sees("done: first", "#details .todos")
+    person.sees("done: first", "#todo")
     odd = {"values": {"todos": [{"content": "odd", "status": "constructor"}]}}
     httpx.post(f"{person.url}/threads/{find_thread(person)}/state", json=odd)
-    person.sees("to do: odd", "#details .todos")
+    person.sees("to do: odd", "#todo")
     person.sees("'everything'", "#details")
     person.page.get_by_label("Limit").select_option("ask")
     person.sees("at most Ask", "#header")

@@ -113,3 +113,53 @@ def test_each_answer_is_copied_as_it_was_written(person: Person, script: Script)
     person.press("Copy this answer")
     expect(person.page.get_by_text("Copied")).to_be_visible()
     assert person.page.evaluate("navigator.clipboard.readText()") == "**So** it is."
+
+
+def test_a_subtask_has_its_outer_conversation_and_its_ends(person: Person) -> None:
+    """Also where the thread is opened again inside it."""
+    page = person.page
+    person.say("task in code: list | write inner.txt: x", mode="code")
+    person.press("Start it")
+    expect(person.card).to_contain_text("inner.txt")
+    page.reload()
+    expect(person.card).to_contain_text("inner.txt")
+    shown = page.locator("#messages").inner_text()
+    assert shown.index("task in code") < shown.index("Sub-task in Code mode begins")
+    assert shown.index("Sub-task in Code mode begins") < shown.index("Task\n")
+    person.sees("Waits for you, in the sub-task", ".status")
+    check_access(person)
+    person.press("Approve")
+    person.sees("The sub-task in Code mode has ended")
+    expect(page.locator("#messages > .boundary")).to_have_count(0)
+    page.locator(".call summary", has_text="Sub-task in Code mode").click()
+    expect(page.locator(".subtask > :last-child")).to_have_text("Sub-task ends: completed")
+    check_access(person)
+
+
+def test_the_picture_of_the_modes_has_a_legend(person: Person) -> None:
+    """Each mode that is open has an arrow; phase and limit say what they are."""
+    page = person.page
+    legend = page.get_by_label("Legend")
+    expect(legend).to_contain_text("open: you are asked")
+    expect(legend).to_contain_text("once something is so")
+    expect(legend).to_contain_text("only you choose it")
+    # Of eight modes: not to itself, nor to those that are entered from no or one other mode.
+    page.select_option("#mode", "scripted")
+    page.wait_for_function("document.querySelector('.others').dataset.mode === 'scripted'")
+    expect(page.locator(".machine .others path")).to_have_count(5)
+    expect(page.get_by_label("Open from here")).to_contain_text("Code: a person says yes")
+    assert "waits for a message" in (page.locator(".phase").get_attribute("title") or "")
+    limit = page.locator("label", has=page.get_by_label("Limit", exact=True))
+    assert "no right" in (limit.get_attribute("title") or "")
+    check_access(person)
+
+
+def test_the_todo_list_is_a_strip_above_the_input(person: Person) -> None:
+    person.page.set_viewport_size({"width": 390, "height": 740})
+    person.say("todo: look; plan; change", mode="code")
+    strip = person.page.locator("#todo")
+    expect(strip.locator("summary")).to_have_text("Todo, 0 of 3 done: look")
+    expect(strip.get_by_text("change")).to_be_hidden()
+    strip.locator("summary").click()
+    expect(strip.get_by_text("change")).to_be_visible()
+    check_access(person)
