@@ -1,20 +1,17 @@
-// Beside the conversation: the state machine, its history, the todo list, files, the limit.
+// Beside the conversation: the state machine, its history, what is allowed, files, the limit.
 import { attempt, call } from "/app/api.js";
 import { changeView } from "/app/diff.js";
-import { h } from "/app/dom.js";
+import { button, h } from "/app/dom.js";
 import { Machine } from "/app/machine.js";
+import { describeAllowed } from "/app/words.js";
 
 const WHO = { human: "you approved", host: "set by hand", nobody: "by itself" };
-const TODO = {
-  __proto__: null,
-  completed: ["✓", "done"],
-  in_progress: ["▸", "under way"],
-  pending: ["○", "to do"],
-};
+
+const LIMIT = "In whatever mode, the thread has no right that this mode has not.";
 
 export class Details {
   constructor(root, { modes, chart, thread, onset }) {
-    Object.assign(this, { modes, thread });
+    Object.assign(this, { modes, thread, onset });
     this.machine = new Machine(modes, chart);
     this.limit = h(
       "select",
@@ -23,10 +20,17 @@ export class Details {
       [...modes.values()].map((mode) => h("option", { value: mode.slug }, `at most ${mode.name}`)),
     );
     this.parts = Object.fromEntries(
-      ["Todo", "Workspace", "Files", "History", "Notices"].map((name) => [name, h("div", {})]),
+      ["Allowed in this thread", "Workspace", "Files", "History", "Notices"].map((name) => [
+        name,
+        h("div", {}),
+      ]),
     );
     root.append(
-      section("State", this.machine.node, h("label", { class: "field" }, "Limit ", this.limit)),
+      section(
+        "State",
+        this.machine.node,
+        h("label", { class: "field", title: LIMIT }, "Limit ", this.limit),
+      ),
       ...Object.entries(this.parts).map(([name, node]) => section(name, node)),
     );
   }
@@ -44,21 +48,18 @@ export class Details {
       values.facts,
     );
     this.limit.value = settings.limit ?? "";
-    this.put("Todo", values.todos ?? [], (todos) =>
+    this.put("Allowed in this thread", settings.remembered, (list) =>
       h(
         "ul",
-        { class: "todos" },
-        todos.map((todo) => {
-          const [mark, word] = TODO[todo.status] ?? TODO.pending;
-          return h(
+        { class: "allowed" },
+        list.map((approval) =>
+          h(
             "li",
-            { class: todo.status },
-            h("span", { "aria-hidden": "true" }, mark),
-            h("span", { class: "unseen" }, `${word}: `),
-            " ",
-            h("bdi", {}, todo.content),
-          );
-        }),
+            {},
+            h("bdi", {}, describeAllowed(approval, this.modes)),
+            button("Take back", () => this.onset({ forget: [approval.id] }), { class: "quiet" }),
+          ),
+        ),
       ),
     );
     this.put("Workspace", values.workspace ? [values.workspace] : [], (names) =>

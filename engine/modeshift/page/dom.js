@@ -71,7 +71,7 @@ export function toast(text) {
   setTimeout(() => node.remove(), 6000);
 }
 
-export function copyButton(getText) {
+export function copyButton(getText, label = null) {
   return button(
     "Copy",
     async (event) => {
@@ -79,7 +79,7 @@ export function copyButton(getText) {
       event.target.textContent = "Copied";
       setTimeout(() => (event.target.textContent = "Copy"), 1500);
     },
-    { class: "copy" },
+    { class: "copy", "aria-label": label },
   );
 }
 

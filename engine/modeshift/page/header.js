@@ -1,10 +1,8 @@
 // The line on top: thread, mode, approvals, model and tokens. What it shows is the thread's state.
 import { button, get, h } from "/app/dom.js";
 
-const APPROVALS = { manual: "Asks before changes", auto: "Auto-accepts edits" };
-
 export class Header {
-  constructor(root, { modes, thread, onset }) {
+  constructor(root, { modes, approvals, thread, onset }) {
     Object.assign(this, { modes, thread });
     this.title = h("h1", { class: "title" }, "");
     this.mode = h(
@@ -25,7 +23,7 @@ export class Header {
         "aria-label": "Approvals",
         onchange: () => onset({ approvals: this.approvals.value }),
       },
-      Object.entries(APPROVALS).map(([value, text]) => h("option", { value }, text)),
+      approvals.map(({ value, name, sentence: title }) => h("option", { value, title }, name)),
     );
     this.note = h("span", { class: "note", role: "status" });
     this.usage = h("span", { class: "usage" });

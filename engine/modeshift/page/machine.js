@@ -1,5 +1,6 @@
 // The state machine as it is now: modes, the edges between them, what is open from here, the phase.
 import { h, svg } from "/app/dom.js";
+import { PHASES } from "/app/words.js";
 
 // HALF of a box's height; MOST modes that are drawn.
 const [WIDTH, HEIGHT, HALF, MOST] = [300, 200, 11, 12];
@@ -31,6 +32,8 @@ export class Machine {
         );
         return { ...way, path, title };
       });
+    this.at = at;
+    this.others = svg("g", { class: "others" });
     this.open = h("ul", { class: "ways", "aria-label": "Open from here" });
     this.now = h("p", { class: "phase lit" });
     const arrow = svg(
@@ -54,19 +57,66 @@ export class Machine {
         "aria-label": "Modes, and the edges between them",
       },
       svg("defs", {}, arrow),
+      this.others,
       this.edges.map((edge) => edge.path),
       [...this.boxes.values()],
     );
     this.node = h(
       "div",
       { class: "machine" },
-      slugs.length > MOST ? null : picture,
+      slugs.length > MOST ? null : [picture, this.legend()],
       this.open,
       h("p", {}, "Phase: ", this.now),
     );
   }
 
+  // Of what occurs here.
+  legend() {
+    const signs = [
+      ["box lit", "the mode now"],
+      ["box visited", "was used"],
+      [...this.modes.values()].some((mode) => mode.by_hand) && ["box alone", "only you choose it"],
+      [...this.modes.keys()].some((slug) => this.findOthers(slug).length) && [
+        "line others",
+        "open: you are asked",
+      ],
+      this.edges.length && ["line own", "a way of its own"],
+      this.edges.some(({ when }) => when) && ["line guarded", "once something is so"],
+      this.edges.some(({ when }) => when) && ["line shut", "not yet so"],
+    ].filter(Boolean);
+    return h(
+      "ul",
+      { class: "legend", "aria-label": "Legend" },
+      signs.map(([sign, text]) => h("li", {}, h("i", { class: sign }), " ", text)),
+    );
+  }
+
+  // Where the model may ask to go without an edge that says so.
+  findOthers(mode) {
+    const own = this.asked.filter(({ source }) => source === mode).map(({ target }) => target);
+    const to = (this.modes.get(mode)?.ways ?? [])
+      .filter((way) => !way.is_task)
+      .flatMap((way) => way.to);
+    return [...this.modes.keys()].filter(
+      (slug) => slug !== mode && !own.includes(slug) && (to.includes("*") || to.includes(slug)),
+    );
+  }
+
+  drawOthers(mode) {
+    if (this.others.dataset.mode === mode) return;
+    this.others.dataset.mode = mode;
+    this.others.replaceChildren(
+      ...(this.at.has(mode) ? this.findOthers(mode) : []).map((slug) =>
+        svg("path", {
+          d: drawPath(this.at.get(mode), this.at.get(slug)),
+          "marker-end": "url(#arrow)",
+        }),
+      ),
+    );
+  }
+
   draw(mode, phase, changes, facts = {}) {
+    this.drawOthers(mode);
     const visited = new Set(changes.flatMap((change) => [change.source, change.target]));
     for (const [slug, box] of this.boxes) {
       box.setAttribute(
@@ -92,16 +142,14 @@ export class Machine {
           (source === mode ? this.known(way.facts, facts) : "");
     }
     this.now.textContent = phase;
+    this.now.title = PHASES[phase]?.[1] ?? "A phase of this agent's own graph.";
     const ways = this.asked.filter((way) => way.source === mode);
+    const yes = ": a person says yes";
     const rest = this.limited.has(mode)
-      ? []
-      : [
-          h(
-            "li",
-            {},
-            ways.length ? "any other mode: a person says yes" : "any mode: a person says yes",
-          ),
-        ];
+      ? this.findOthers(mode).map((slug) =>
+          h("li", {}, h("bdi", {}, this.modes.get(slug).name), yes),
+        )
+      : [h("li", {}, ways.length ? "any other mode" : "any mode", yes)];
     const alone = [...this.modes.values()]
       .filter((one) => one.by_hand && one.slug !== mode)
       .map((one) => h("li", {}, h("bdi", {}, one.name), ": only you can choose it"));

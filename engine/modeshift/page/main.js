@@ -1,21 +1,15 @@
 // Puts the page together: one thread, and the views of it.
 import { attempt, call } from "/app/api.js";
-import { announce, button, get, h, onEnter, toast } from "/app/dom.js";
+import { announce, ask, button, get, h, onEnter, toast } from "/app/dom.js";
 import { Details } from "/app/details.js";
+import { examplesFor } from "/app/examples.js";
 import { Header } from "/app/header.js";
 import { Messages } from "/app/messages.js";
 import { Question } from "/app/question.js";
 import { Thread, markOf } from "/app/thread.js";
 import { Threads } from "/app/threads.js";
+import { PHASES, describeAllowed, titleOf } from "/app/words.js";
 
-const PHASES = {
-  thinking: "Thinking",
-  reviewing: "Thinking",
-  acting: "Runs tools",
-  switching: "Switches the mode",
-  compacting: "Summarizes",
-  returning: "Ends the sub-task",
-};
 const [listed, chart] = await Promise.all([call("GET", "/modes"), call("GET", "/modeshift/chart")]);
 const modes = new Map(listed.map((one) => [one.slug, one]));
 const first = listed.find((one) => one.is_default) ?? listed[0];
@@ -29,9 +23,10 @@ const threads = new Threads(get("threads"), {
   onopen: (id) => (location.hash = id ?? ""),
   onchange: healThread,
 });
-const header = new Header(get("header"), { modes, thread, onset: set });
-const messages = new Messages(get("messages"), modes);
-const question = new Question(get("question"), modes, thread);
+threads.now = () => (thread.isRunning ? "busy" : thread.interrupt ? "interrupted" : "idle");
+const header = new Header(get("header"), { modes, ...chart, thread, onset: set });
+const messages = new Messages(get("messages"), modes, editAndRun);
+const question = new Question(get("question"), modes, thread, chart.approvals);
 const details = new Details(get("details"), { modes, chart, thread, onset: set });
 const main = get("main");
 
@@ -40,15 +35,24 @@ const send = h("button", { type: "submit", class: "main" }, "Send");
 const stop = button("Stop", () => attempt(() => thread.cancel()), {
   class: "danger",
   hidden: true,
+  "data-key": "Esc",
+  "aria-keyshortcuts": "Escape",
 });
 const status = h("span", { class: "status" });
+const goOn = button("Go on", () => thread.start({ input: null }), { class: "quiet" });
+const waiting = h("div", { class: "row waiting", role: "group", "aria-label": "Waiting message" });
 const end = button("Stop the sub-task", () => thread.start({ input: { end_subtask: true } }), {
   class: "quiet",
   hidden: true,
 });
 const latest = button("↓ Latest", () => scrollDown(true), { class: "quiet", hidden: true });
+const allowed = h("div", { role: "status" });
+const todo = h("details", { id: "todo", hidden: true });
 get("composer").append(
-  h("div", { class: "row statusline" }, status, end, latest),
+  todo,
+  allowed,
+  waiting,
+  h("div", { class: "row statusline" }, status, goOn, end, latest),
   h("div", { class: "row box" }, say, send, stop),
 );
 
@@ -71,8 +75,9 @@ get("composer").addEventListener("submit", async (event) => {
   event.preventDefault();
   await setting;
   const text = say.value.trim();
-  if (!text || thread.isRunning) return;
+  if (!text) return;
   say.value = "";
+  if (thread.id && thread.isRunning) return thread.sayLater(text);
   if (!thread.id) {
     const title = text.split("\n")[0].slice(0, 80);
     const created = await attempt(() =>
@@ -89,6 +94,17 @@ get("composer").addEventListener("submit", async (event) => {
 });
 
 onEnter(say, () => get("composer").requestSubmit());
+say.addEventListener("input", drawButtons);
+// What Esc closes comes first: a panel, a dialog, the search.
+addEventListener(
+  "keydown",
+  ({ key, isComposing, target }) => {
+    const isElsewhere = document.querySelector("dialog, .with-threads, .with-details");
+    const isForRun = key === "Escape" && !isComposing && !target.matches("[type=search]");
+    if (isForRun && !isElsewhere && !stop.hidden) stop.click();
+  },
+  true,
+);
 
 // The end, or the beginning of what is to be decided: all of it is read on the way to the buttons.
 function findLatest() {
@@ -119,22 +135,22 @@ function draw() {
   messages.draw(thread);
   question.draw();
   const waits = thread.interrupt !== null && !thread.isRunning;
-  send.hidden = thread.isRunning;
-  stop.hidden = !thread.isRunning;
-  stop.disabled = !thread.run;
   if (thread.unsent && !say.value) [say.value, thread.unsent] = [thread.unsent, null];
+  drawButtons();
+  refill(todo, todoParts(thread.values.todos ?? []));
+  todo.hidden = !todo.firstChild;
+  refill(waiting, waitingParts());
+  refill(allowed, thread.allowed.map(allowedPart));
   end.hidden = thread.isRunning || !thread.values.subtask;
   say.placeholder = waits ? "Decide, or say something else instead" : "Message";
-  status.textContent = thread.isRunning
-    ? `${PHASES[thread.values.phase] ?? "Starts"}...`
-    : waits
-      ? "Waits for you"
-      : "";
-  // Drawn anew, it would have gone between a mouse's down and up.
-  const shown = h("div", {}, trouble());
-  if (shown.textContent !== get("trouble").textContent)
-    get("trouble").replaceChildren(...shown.childNodes);
-  document.body.classList.toggle("empty", !thread.id);
+  const wasStopped = thread.kept.isStopped && !thread.isRunning && !waits;
+  goOn.hidden = !wasStopped || !thread.isCut;
+  const where = thread.values.subtask ? ", in the sub-task" : "";
+  status.textContent = waits ? `Waits for you${where}` : wasStopped ? "You stopped this run." : "";
+  tellWork();
+  threads.drawNow();
+  refill(get("trouble"), trouble());
+  refill(get("start"), thread.id ? [] : startParts(modes.get(now.mode)));
   if (before.isRunning && !thread.isRunning && !waits && !thread.problem)
     announce("The agent has answered.");
   if (before.mode && before.id === thread.id && before.mode !== now.mode)
@@ -142,6 +158,146 @@ function draw() {
   if (before.isRunning !== thread.isRunning) threads.refresh();
   if (!question.shown || question.shown !== before.question) scrollDown(false);
   before = { id: thread.id, isRunning: thread.isRunning, mode: now.mode, question: question.shown };
+}
+
+const TODO = {
+  __proto__: null,
+  completed: ["✓", "done"],
+  in_progress: ["▸", "under way"],
+  pending: ["○", "to do"],
+};
+
+// The todo list: the item that is next, and all of them.
+function todoParts(todos) {
+  if (!todos.length) return [];
+  const done = todos.filter(({ status }) => status === "completed").length;
+  const next =
+    todos.find(({ status }) => status === "in_progress") ??
+    todos.find(({ status }) => status !== "completed");
+  return [
+    h(
+      "summary",
+      {},
+      `Todo, ${done} of ${todos.length} done`,
+      next && [": ", h("bdi", {}, next.content)],
+    ),
+    h("ul", { class: "todos" }, todos.map(todoItem)),
+  ];
+}
+
+function todoItem({ status, content }) {
+  const [mark, word] = TODO[status] ?? TODO.pending;
+  return h(
+    "li",
+    { class: status },
+    h("span", { "aria-hidden": "true" }, mark),
+    h("span", { class: "unseen" }, `${word}: `),
+    " ",
+    h("bdi", {}, content),
+  );
+}
+
+// An empty thread: what one could say.
+const startParts = (mode) => [
+  h("p", {}, "What shall we do? The mode above says what the agent may do now."),
+  (mode ? examplesFor(mode) : []).map((text) => button(text, () => fillIn(text))),
+];
+
+function fillIn(text) {
+  say.value = text;
+  say.focus();
+  drawButtons();
+}
+
+async function editAndRun(message) {
+  const problem = thread.isRunning
+    ? "Stop the run first."
+    : thread.interrupt
+      ? "Decide what waits first."
+      : thread.values.subtask && "Stop the sub-task first.";
+  if (problem) return toast(problem);
+  const text = h("textarea", { rows: 5, "aria-label": "Message", value: message.content });
+  const note = "What came after it leaves the conversation. What was done to files stays done.";
+  const answer = await ask(
+    "Edit and run again",
+    [text, h("p", { class: "faint" }, note)],
+    [
+      ["", "Cancel"],
+      ["ok", "Run again", "main"],
+    ],
+  );
+  if (answer === "ok" && text.value.trim() && !thread.isRunning && !thread.interrupt)
+    await attempt(() => thread.sayInstead(message, text.value.trim()));
+}
+
+// What runs, and for how long; a thread that is opened says since when its run goes on.
+let work = {};
+function tellWork() {
+  if (!thread.isRunning) return (work = {});
+  const what = [PHASES[thread.values.phase]?.[0] ?? "Starts", findCall(thread)]
+    .filter(Boolean)
+    .join(": ");
+  if (work.what !== what) work = { what, since: work.what ? Date.now() : thread.since };
+  const seconds = Math.max(0, Math.floor((Date.now() - work.since) / 1000));
+  const minutes = Math.floor(seconds / 60);
+  const where = thread.values.subtask ? "In the sub-task: " : "";
+  status.textContent = `${where}${what} · ${minutes ? `${minutes} min ` : ""}${seconds % 60} s`;
+}
+setInterval(tellWork, 1000);
+
+// The call that goes on: the first of the newest message without a result.
+function findCall({ values }) {
+  const messages = values.messages ?? [];
+  const results = new Set(messages.map((message) => message.tool_call_id));
+  const calls = messages.findLast(({ type }) => type === "ai")?.tool_calls ?? [];
+  const call = values.phase === "acting" && calls.find(({ id }) => !results.has(id));
+  return call ? titleOf(call, modes) : "";
+}
+
+function drawButtons() {
+  send.hidden = thread.isRunning && !say.value.trim();
+  send.textContent = thread.isRunning ? "Send afterwards" : "Send";
+  stop.hidden = !thread.isRunning;
+  stop.disabled = !thread.run;
+}
+
+// Drawn anew, a button would have gone between a mouse's down and up.
+function refill(node, parts) {
+  const shown = h("div", {}, parts);
+  if (shown.textContent !== node.textContent) node.replaceChildren(...shown.childNodes);
+}
+
+// A message that was sent while a run goes on: it closes no question, and answers none.
+function waitingParts() {
+  const text = thread.kept.waiting;
+  if (!text) return [];
+  const until = thread.interrupt ? "until you have decided" : "until the run has ended";
+  const takeBack = () => {
+    fillIn([text, say.value].filter(Boolean).join("\n"));
+    thread.keep({ waiting: "" });
+  };
+  return [
+    h(
+      "p",
+      {},
+      thread.isRunning || thread.interrupt ? `Waits ${until}: ` : "Not sent yet: ",
+      h("bdi", {}, text),
+    ),
+    button("Take back", takeBack, { class: "quiet" }),
+    !thread.interrupt &&
+      button(
+        thread.isRunning ? "Stop and send now" : "Send now",
+        () => attempt(() => thread.sendNow()),
+        { class: "quiet" },
+      ),
+  ];
+}
+
+// What an "always" allows, as soon as it does.
+function allowedPart(approval) {
+  const takeBack = button("Take back", () => set({ forget: [approval.id] }), { class: "quiet" });
+  const text = describeAllowed(approval, modes);
+  return h("p", { class: "allowed" }, "Runs unasked from now on: ", h("bdi", {}, text), takeBack);
 }
 
 function trouble() {
@@ -154,7 +310,7 @@ function trouble() {
           "threads and questions are kept on disk.",
       ),
     ];
-  const isCut = thread.isCut && !thread.isRunning;
+  const isCut = thread.isCut && !thread.isRunning && !thread.kept.isStopped;
   if (!thread.problem && !isCut) return [];
   const close = button("Close", () => {
     thread.problem = null;
@@ -162,7 +318,7 @@ function trouble() {
     draw();
   });
   return [
-    h("p", {}, thread.problem ?? "The last run has not come to its end."),
+    h("p", {}, thread.problem ?? "The last run was interrupted."),
     isCut && button("Go on", () => thread.start({ input: null })),
     close,
   ];

@@ -16,10 +16,9 @@ const SAID = {
 };
 
 export class Messages {
-  constructor(root, modes) {
-    this.root = root;
-    this.modes = modes;
-    this.drawn = new Map();
+  // With what edits a message of one's own.
+  constructor(root, modes, onedit) {
+    Object.assign(this, { root, modes, onedit, drawn: new Map() });
   }
 
   draw(thread) {
@@ -56,6 +55,11 @@ export class Messages {
     // They have their cards.
     const asked = new Set(interrupt?.value.action_requests.map((request) => request.id));
     for (const [depth, conversation] of [...parents, { messages }].entries()) {
+      if (depth) {
+        const title = titleOf({ name: "new_task", args: parents[depth - 1].call.args }, this.modes);
+        const text = `${title.split(":")[0]} begins`;
+        yield [`begin ${depth}`, { depends: [text], make: () => boundary(text, depth) }];
+      }
       yield* this.conversation(conversation.messages, { depth, ended, output, asked });
     }
   }
@@ -82,6 +86,7 @@ export class Messages {
                 who,
                 depth,
                 h("div", { class: "plain" }, text, imagesOf(message).map(imageView)),
+                depth === 0 && message.content === text ? this.editButton(message) : null,
               ),
           },
         ];
@@ -94,6 +99,7 @@ export class Messages {
             "Agent",
             depth,
             isLive ? h("div", { class: "markdown plain" }, text) : markdown(text),
+            isLive ? null : copyButton(() => text, "Copy this answer"),
           );
         yield [id, { depends: [text, isLive], make }];
       }
@@ -116,6 +122,13 @@ export class Messages {
       }
     }
   }
+
+  editButton = (message) =>
+    button("✎", () => this.onedit(message), {
+      class: "icon",
+      "aria-label": "Edit and run again",
+      title: "Edit and run again",
+    });
 
   card(call, depth, message, subtask, output) {
     const result = message ? resultOf(message) : { kind: "running" },
@@ -163,6 +176,7 @@ export class Messages {
             "div",
             { class: "subtask" },
             [...this.conversation(subtask.messages, {})].map(([, view]) => view.make()),
+            boundary(`Sub-task ends: ${subtask.status}`, 1),
           ),
         );
     };
@@ -177,11 +191,13 @@ const imageView = (src) =>
     ? h("img", { src, alt: "An image" })
     : h("p", { class: "faint" }, "An image that is not shown here");
 
-function messageView(kind, who, depth, content) {
+const boundary = (text, depth) => h("p", { class: `boundary depth${Math.min(depth, 3)}` }, text);
+
+function messageView(kind, who, depth, content, tool) {
   return h(
     "article",
     { class: `${kind} depth${Math.min(depth, 3)}`, "aria-label": who },
-    h("div", { class: "who" }, who),
+    h("div", { class: "who" }, who, tool),
     content,
   );
 }

@@ -6,9 +6,29 @@ import { argumentsView } from "/app/messages.js";
 import { markdown } from "/app/markdown.js";
 import { titleOf } from "/app/words.js";
 
+const READING = 500; // milliseconds in which a card that is new is not answered
+// A button's key, where its card has the focus; the styles show it.
+const key = (letter) => ({ "data-key": letter, "aria-keyshortcuts": letter });
+
 export class Question {
-  constructor(root, modes, thread) {
-    Object.assign(this, { root, modes, thread, shown: null });
+  constructor(root, modes, thread, approvals) {
+    const auto = approvals.find(({ value }) => value === "auto");
+    Object.assign(this, { root, modes, thread, auto, shown: null });
+    root.addEventListener("keydown", (event) => this.press(event), true);
+  }
+
+  // A key that is held down, or was meant for what stood there before, answers nothing.
+  press(event) {
+    const { target, repeat, ctrlKey, metaKey, altKey, isComposing } = event;
+    const isTyped = isComposing || target.matches("input, select, textarea");
+    if (isTyped || ctrlKey || metaKey || altKey || event.key === "Tab") return;
+    if (repeat || performance.now() - this.since < READING) return event.preventDefault();
+    const found = target
+      .closest(".card")
+      ?.querySelector(`[data-key="${CSS.escape(event.key.toLowerCase())}"]`);
+    if (!found?.checkVisibility()) return;
+    event.preventDefault();
+    found.click();
   }
 
   draw() {
@@ -16,6 +36,7 @@ export class Question {
     const id = interrupt && !isRunning ? interrupt.value.question : null;
     if (id === this.shown) return;
     this.shown = id;
+    this.since = performance.now();
     this.root.replaceChildren();
     if (!id) return;
     const { action_requests: actions, review_configs: configs } = interrupt.value;
@@ -107,6 +128,8 @@ export class Question {
         `${name(other.value)} instead`,
       );
     };
+    const yesToAll = `Yes, and ${this.auto.name.toLowerCase()}`;
+    const isAuto = this.thread.settings.approvals === "auto";
     return [
       h(
         "div",
@@ -123,23 +146,20 @@ export class Question {
           plan.problem ? h("p", { class: "warning" }, plan.problem) : markdown(plan.after),
         ),
       ),
+      h("div", { class: "row" }, other, button("Take this mode instead", choose)),
+      !isAuto && h("p", { class: "faint" }, `${this.auto.name}: ${this.auto.sentence}`),
       h(
         "div",
         { class: "row" },
         rejectParts(isTask ? "No" : `No, stay in ${name(source)}`, take),
+        !isAuto &&
+          button(yesToAll, () => take({ type: "approve", approvals: "auto" }, yesToAll), {
+            title: this.auto.sentence,
+          }),
         button(
           isTask ? "Start it" : `Switch to ${name(target)}`,
           () => take({ type: "approve" }, "Yes"),
-          { class: "main" },
-        ),
-      ),
-      h(
-        "div",
-        { class: "row" },
-        other,
-        button("Take this mode instead", choose),
-        button("Yes, and auto-accept", () =>
-          take({ type: "approve", approvals: "auto" }, "Yes, and auto-accept"),
+          { class: "main", ...key("y") },
         ),
       ),
     ];
@@ -181,7 +201,7 @@ function rejectParts(text, take) {
   });
   const no = () =>
     take({ type: "reject", ...(why.value.trim() ? { message: why.value.trim() } : {}) }, text);
-  return [button(text, no, { class: "safe" }), onEnter(why, no)];
+  return [button(text, no, { class: "safe", ...key("n") }), onEnter(why, no)];
 }
 
 function callParts(action, preview, take, draft) {
@@ -208,15 +228,18 @@ function callParts(action, preview, take, draft) {
       : h("pre", { class: "command", tabindex: 0, "aria-label": "Command" }, command),
     change ? changeView(change) : null,
     argumentsView(action.args, ...(preview?.shows ?? [])),
-    h(
-      "div",
-      { class: "row" },
-      rejectParts("Reject", take),
-      button("Approve", () => take({ type: "approve" }, "Approve"), { class: "main yes" }),
-      button("Edit", edit),
-    ),
     place,
     "remember" in action ? alwaysParts(action, take) : null,
+    h(
+      "div",
+      { class: "row decide" },
+      rejectParts("Reject", take),
+      button("Edit", edit, key("e")),
+      button("Approve", () => take({ type: "approve" }, "Approve"), {
+        class: "main yes",
+        ...key("y"),
+      }),
+    ),
   ];
 }
 

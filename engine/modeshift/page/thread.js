@@ -6,6 +6,7 @@ const MODES = ["messages-tuple", "updates", "custom"];
 const MOST_OUTPUT = 100_000;
 export const markOf = ({ updated_at: when, status }) => `${when} ${status}`;
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const load = (id) => JSON.parse(sessionStorage.getItem(`modeshift-kept-${id}`));
 
 export class Thread extends EventTarget {
   // With what holds where nothing is set: mode, limit, approvals.
@@ -21,6 +22,7 @@ export class Thread extends EventTarget {
     this.interrupt = null;
     this.previews = [];
     this.run = null;
+    this.since = Date.now(); // when the run has begun
     this.isSending = false;
     this.live = new Map(); // messages as they stream, by id
     this.output = new Map(); // what a tool prints while it runs, by call id
@@ -29,9 +31,12 @@ export class Thread extends EventTarget {
     this.problem = null;
     this.isCut = false; // the last run has not come to its end
     this.sent = null; // a message, until the server has it
-    this.unsent = null;
+    this.unsent = null; // the text of one that the server did not get
+    this.kept = { waiting: "", isStopped: false, ...load(this.id) };
+    this.isHurried = false; // what waits is sent although the run was stopped
     this.chosen = {}; // for a thread that is not there yet
-    this.settings = { ...this.defaults }; // is_pending: the run has not taken them in yet
+    this.allowed = []; // what the last "always" of this tab allows
+    this.settings = { ...this.defaults, remembered: [] }; // is_pending: the run has not taken them in yet
   }
 
   get isRunning() {
@@ -66,6 +71,7 @@ export class Thread extends EventTarget {
         this.mark = await this.findMark(signal);
         // Before the state: a card that is shown while its run ends would be taken away again.
         const [run] = await this.findRuns(signal);
+        if (run) this.since = Date.parse(run.created_at);
         await this.load(signal, run?.run_id);
         events = run ? (to) => this.join(run.run_id, to) : null;
         if (!run) await this.wait(signal);
@@ -79,7 +85,11 @@ export class Thread extends EventTarget {
 
   // Whether there is something left to follow.
   async recover(error, signal) {
-    [this.unsent, this.sent] = [this.sent ?? this.unsent, null];
+    if (this.sent) {
+      const { id, content } = this.sent;
+      const messages = this.values.messages.filter((message) => message.id !== id);
+      [this.values, this.unsent, this.sent] = [{ ...this.values, messages }, content, null];
+    }
     this.isLost = error instanceof Unreachable;
     if (!this.isLost) this.problem = error.message;
     this.stopped();
@@ -118,6 +128,27 @@ export class Thread extends EventTarget {
     this.live.clear();
     this.output.clear();
     this.stopped(run);
+    if (!run) this.sendWaiting();
+  }
+
+  // By the state, which says whether the run has ended in a question: that waits for a person.
+  sendWaiting() {
+    const isEnded = !this.interrupt && !this.problem && !this.isCut && !this.kept.isStopped;
+    const text = this.kept.waiting;
+    if (text && (isEnded || (this.isHurried && !this.interrupt))) this.say(text, { waiting: "" });
+    this.isHurried = false;
+  }
+
+  // In this tab, also when it is loaded again.
+  keep(changes) {
+    this.kept = { ...this.kept, ...changes };
+    sessionStorage.setItem(`modeshift-kept-${this.id}`, JSON.stringify(this.kept));
+    this.changed();
+  }
+
+  // A message is sent once the run has ended.
+  sayLater(text) {
+    this.keep({ waiting: [this.kept.waiting, text].filter(Boolean).join("\n") });
   }
 
   // Changes with whatever is done in the thread.
@@ -171,8 +202,9 @@ export class Thread extends EventTarget {
 
   start(run) {
     this.isSending = true;
+    this.since = Date.now();
     this.problem = null;
-    this.changed();
+    this.keep({ isStopped: false });
     const body = {
       assistant_id: "agent",
       stream_mode: MODES,
@@ -184,12 +216,42 @@ export class Thread extends EventTarget {
     this.follow((signal) => stream("POST", `/threads/${this.id}/runs/stream`, body, { signal }));
   }
 
-  say(text) {
+  // Its place is taken by another text, and what came after it is another branch.
+  async sayInstead({ id }, text) {
+    const checkpoint_id = await this.findBefore(id);
+    const messages = this.values.messages ?? [];
+    const kept = messages.slice(
+      0,
+      messages.findIndex((message) => message.id === id),
+    );
+    this.values = { ...this.values, messages: kept };
+    this.say(text, null, { checkpoint_id });
+  }
+
+  // The newest checkpoint of this branch without the message: no server filters them by that.
+  async findBefore(id) {
+    const has = ({ messages, parents = [] }) =>
+      messages?.some((message) => message.id === id) || parents.some(has);
+    for (let before = "", sought = null; ;) {
+      const page = await this.get(`history?limit=10${before && `&before=${before}`}`);
+      for (const { checkpoint, parent_checkpoint: parent, values } of page) {
+        before = checkpoint.checkpoint_id;
+        if (sought && sought !== before) continue;
+        if (!has(values)) return before;
+        sought = parent?.checkpoint_id;
+      }
+      if (!page.length) throw new Error("the server has nothing from before this message");
+    }
+  }
+
+  say(text, kept = null, from = {}) {
+    this.allowed = [];
+    if (kept) this.keep(kept);
     const message = { type: "human", content: text, id: crypto.randomUUID() };
     this.values = { ...this.values, messages: [...(this.values.messages ?? []), message] };
     this.interrupt = null;
-    this.sent = text;
-    this.start({ input: { messages: [message] } });
+    this.sent = message;
+    this.start({ input: { messages: [message] }, ...from });
   }
 
   decide(decisions) {
@@ -199,7 +261,15 @@ export class Thread extends EventTarget {
   }
 
   async cancel() {
-    if (this.run) await call("POST", `/threads/${this.id}/runs/${this.run}/cancel`, {});
+    if (!this.run) return;
+    this.keep({ isStopped: true });
+    await call("POST", `/threads/${this.id}/runs/${this.run}/cancel`, {});
+  }
+
+  // Where the run ends in a question all the same, it waits on.
+  sendNow() {
+    this.isHurried = true;
+    return this.isRunning ? this.cancel() : this.sendWaiting();
   }
 
   // Mode, limit or approvals; a run that goes on takes them in at its next step.
@@ -211,6 +281,7 @@ export class Thread extends EventTarget {
     }
     const answer = await call("PATCH", `/threads/${this.id}/mode`, settings);
     this.settings = answer;
+    this.allowed = this.allowed.filter(({ id }) => answer.remembered.some((one) => one.id === id));
     this.changed();
     if (!answer.is_pending && !this.isRunning) this.follow();
     return answer;
@@ -228,7 +299,8 @@ export class Thread extends EventTarget {
       else if (name === "custom" && data?.type === "tool_output") {
         const text = (this.output.get(data.tool_call_id) ?? "") + data.text;
         this.output.set(data.tool_call_id, text.slice(-MOST_OUTPUT));
-      } else if (name === "error") this.problem = data.message ?? data.error;
+      } else if (name === "error" && !this.kept.isStopped)
+        this.problem = data.message ?? data.error;
       this.changed();
     }
   }
@@ -240,6 +312,12 @@ export class Thread extends EventTarget {
 
   takeValues(values, changed) {
     this.values = values;
+    const known = new Set(this.settings.remembered.map(({ id }) => id));
+    const more = (changed.remembered ?? []).filter(({ id }) => !known.has(id));
+    if (more.length) {
+      this.allowed = more;
+      this.settings = { ...this.settings, remembered: [...this.settings.remembered, ...more] };
+    }
     for (const key of Object.keys(this.defaults)) {
       if (key in changed)
         this.settings = { ...this.settings, [key]: changed[key], is_pending: false };

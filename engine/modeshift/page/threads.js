@@ -5,6 +5,7 @@ import { ask, button, h } from "/app/dom.js";
 const FIELDS = ["thread_id", "metadata", "status", "updated_at"];
 const STATUS = { busy: "works", interrupted: "waits for you", error: "failed" };
 const PAGE = 40;
+const ALL = 1000; // among which is searched, the newest
 
 export class Threads {
   constructor(root, { onopen, onchange }) {
@@ -18,6 +19,12 @@ export class Threads {
       },
       { class: "quiet", hidden: true },
     );
+    this.search = h("input", {
+      type: "search",
+      "aria-label": "Search the titles",
+      placeholder: "Search",
+      oninput: () => this.refresh().then(() => this.draw()),
+    });
     root.append(
       h(
         "div",
@@ -25,6 +32,7 @@ export class Threads {
         h("b", {}, "Modeshift"),
         button("New thread", () => onopen(null), { class: "main", id: "new" }),
       ),
+      this.search,
       this.list,
       this.more,
       h("p", { class: "faint" }, h("a", { href: "/docs" }, "The server's API")),
@@ -41,7 +49,7 @@ export class Threads {
     let threads;
     try {
       threads = await call("POST", "/threads/search", {
-        limit: this.count,
+        limit: this.search.value ? ALL : this.count,
         sort_by: "updated_at",
         sort_order: "desc",
         select: FIELDS,
@@ -52,20 +60,34 @@ export class Threads {
     const text = JSON.stringify([threads, this.current]),
       isNew = text !== this.text;
     [this.text, this.known] = [text, threads];
-    if (isNew) this.draw(threads);
+    if (isNew) this.draw();
     this.onchange(threads);
   }
 
-  draw(threads) {
-    this.more.hidden = threads.length < this.count;
+  // The open thread's status is known before the list is read again.
+  drawNow() {
+    if (this.now() !== this.drawn) this.draw();
+  }
+
+  draw() {
+    const words = this.search.value.trim().toLowerCase();
+    const found = this.known.filter(
+      ({ thread_id: id }) => !words || this.titleOf(id).toLowerCase().includes(words),
+    );
+    this.drawn = this.now();
+    this.more.hidden = Boolean(words) || this.known.length < this.count;
     const place = document.activeElement?.dataset?.at;
-    this.list.replaceChildren(...threads.map((thread) => this.row(thread)));
+    this.list.replaceChildren(
+      ...found.map((thread) => this.row(thread)),
+      found.length || !words ? "" : h("li", { class: "faint" }, "No title has this in it."),
+    );
     if (place) this.list.querySelector(`[data-at="${CSS.escape(place)}"]`)?.focus();
   }
 
-  row({ thread_id: id, status, updated_at: when }) {
+  row({ thread_id: id, status: listed, updated_at: when }) {
     const title = this.titleOf(id),
-      isCurrent = id === this.current;
+      isCurrent = id === this.current,
+      status = isCurrent && listed !== "error" ? this.now() : listed;
     return h(
       "li",
       { class: isCurrent ? "current" : "" },

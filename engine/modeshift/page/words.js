@@ -4,6 +4,18 @@ import { textOf } from "/app/state.js";
 const MARKS = /<data-([0-9a-f]{12}) source=[^\n]*>\n([^]*?)\n<\/data-\1>/g;
 const MOST = 160;
 
+// Of each phase, what one is told while it lasts, and what it is.
+export const PHASES = {
+  __proto__: null,
+  idle: ["Starts", "No turn goes on: it waits for a message."],
+  thinking: ["Thinking", "The model writes its next message."],
+  reviewing: ["Thinking", "The calls of a message are judged; you are asked about some."],
+  acting: ["Runs tools", "The calls that may run are run."],
+  switching: ["Switches the mode", "A change of mode that was approved is made."],
+  compacting: ["Summarizes", "A summary takes the place of the conversation."],
+  returning: ["Ends the sub-task", "The sub-task's result goes to what began it."],
+};
+
 const oneLine = (value, text = typeof value === "string" ? value : JSON.stringify(value)) =>
   // a list, perhaps
   (text.length > MOST ? `${text.slice(0, MOST)}...` : text).replace(/\s+/g, " ").trim();
@@ -31,6 +43,11 @@ export function titleOf({ name, args }, modes, source = null) {
     [server ? words : words.charAt(0).toUpperCase() + words.slice(1), ...values].join(" "),
   );
 }
+
+// What runs unasked: the tool, the call or the pattern, the mode.
+export const describeAllowed = ({ mode, tool, pattern, exact }, modes) =>
+  `${tool}, ${exact ? "exactly" : "what matches"} “${oneLine(pattern)}”, ` +
+  `in ${modes.get(mode)?.name ?? mode} mode`;
 
 // How a call ended: { kind, text }, and what the person changed; as messages/repair.py marks it.
 export function resultOf(message) {

@@ -9,6 +9,7 @@ from pathlib import Path
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
@@ -54,7 +55,7 @@ class Page:
         answer = await self._answer(scope) if scope["type"] == "http" else None
         await (answer or self.app)(scope, receive, send)
 
-    async def _answer(self, scope: Scope) -> Response | None:
+    async def _answer(self, scope: Scope) -> ASGIApp | None:
         if scope["method"] not in ("GET", "HEAD"):
             return None
         if scope["path"] == "/" and "text/html" in Request(scope).headers.get("accept", ""):
@@ -66,7 +67,7 @@ class Page:
         except HTTPException:  # there is no such file: the server says so
             return None
         answer.headers.update(_HEADERS)
-        return answer
+        return GZipMiddleware(answer)
 
 
 @asynccontextmanager

@@ -52,7 +52,7 @@ def test_a_turn_that_a_kill_cut_off_goes_on(browser: Browser, tmp_path: Path) ->
         person.sees("Reconnecting", "#trouble")
         lose_checkpoint(tmp_path, person.page.url.rpartition("#")[2])
         server.start()
-        person.sees("has not come to its end", "#trouble")
+        person.sees("was interrupted", "#trouble")
         person.press("Go on")
         expect(person.card).to_contain_text("a.txt")
         expect(person.page.locator("#trouble")).to_be_empty()
