@@ -35,6 +35,7 @@ MAX_PENDING = 8
 """Lines of what is not complete yet."""
 ESCAPE = 0.1
 """Seconds after which Esc is a key of its own: others begin with it."""
+WAITS = "Modeshift waits for you"
 TYPING, PAUSE = 1.0, 0.5
 """Who has typed so shortly before a question has to pause so long before a key answers it."""
 BUSY, QUIET = "ansicyan", "ansibrightblack"
@@ -243,10 +244,22 @@ class Panel:
         now = asyncio.get_running_loop().time()
         self._quiet_until = now + PAUSE if now - self._typed < TYPING else 0
         self._is_shown = False
-        key = await self._read("choice")
+        self._call(WAITS)
+        try:
+            key = await self._read("choice")
+        finally:
+            self._call("")
         chosen = next(choice.text for choice in choices if choice.key == key)
         self.print(make_readable(f"  ▸ {chosen}\n") if title or chosen else "")
         return key
+
+    def _call(self, title: str) -> None:
+        """Set the terminal's title, and ring its bell where that is not empty."""
+        output = self._app.output
+        output.set_title(title)
+        if title:
+            output.bell()
+        output.flush()
 
     def take_back(self) -> None:
         """What was kept is in the input again, before what is typed there."""

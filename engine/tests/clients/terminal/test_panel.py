@@ -175,6 +175,17 @@ def test_what_was_always_allowed_is_listed_and_taken_back(code: Terminal) -> Non
     assert code.text.count('No "always" of yours') == 2
 
 
+def test_a_question_rings_the_bell_and_sets_the_title(code: Terminal) -> None:
+    before = len(code.received)
+    code.play("list", CODE)
+    assert b"\x07" not in code.received[before:]
+    code.say("write bell.txt: 1", CALL)
+    assert code.title == "Modeshift waits for you"
+    assert b"\x07\x07" in code.received[before:]  # the title's end, and the bell
+    code.play("n", WHY, ENTER, CODE)
+    assert code.title == ""
+
+
 def test_long_output_is_folded_and_paged(clone: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     clone.workspace.mkdir(exist_ok=True)
     (clone.workspace / "long.txt").write_text("".join(f"line {n}\n" for n in range(100)))
