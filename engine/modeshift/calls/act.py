@@ -19,7 +19,7 @@ from modeshift.messages.repair import CHANGED, VOID, build_not_run_result, mark_
 from modeshift.modes.errors import NodeError, ToolFailedError
 from modeshift.modes.facts import Done
 from modeshift.observing import Report, observe
-from modeshift.threads.audit import digest_result
+from modeshift.threads.audit import append_entry, digest_result
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import follow
 from modeshift.threads.journal import BegunCall, FileDigests, RunningCall
@@ -202,7 +202,8 @@ class DueCall:
             "status": message.status,
             "result": digest_result(message),
         }
-        await self._deps.started_calls.journal.audit(self._thread, f"call {running.key}", entry)
+        journal = self._deps.started_calls.journal
+        await append_entry(journal, self._thread, f"call {running.key}", entry)
 
     def _follow(self, done: Done) -> Facts:
         """The facts after the call."""

@@ -389,6 +389,11 @@ class JudgedQuestion(NamedTuple):
         """Names the question in its thread."""
         return f"{self.message} {self.asked['digest']}"
 
+    def describe(self, decided: Mapping[str, str]) -> dict[str, object]:
+        """The calls and what was ``decided``, by id, and what the machine allowed then."""
+        calls = [{**each.describe(), "decision": decided.get(each.id)} for each in self.judged]
+        return {**self.context.describe(), "calls": calls}
+
 
 async def judge_question(deps: AgentDeps, state: State) -> JudgedQuestion | None:
     """The question that is open; None if there is none, or it would be another one now."""

@@ -1,6 +1,6 @@
 """``Calls`` of an answer, judged, and the ``OpenQuestion`` that may come of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from langchain_core.messages import AIMessage
@@ -26,6 +26,7 @@ from modeshift.messages.repair import VOID, repair
 from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import NodeError
 from modeshift.modes.phases import Phase
+from modeshift.threads.audit import append_entry
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.routing import get_thread, get_user
 from modeshift.threads.state import Asked, Planned, State, Update
@@ -37,6 +38,8 @@ class OpenQuestion:
 
     _deps: AgentDeps
     _question: JudgedQuestion
+    _id: str
+    """Of the question, in its thread."""
     _thread: str
     _who: str
     """The name of the user who may answer."""
@@ -71,29 +74,16 @@ class OpenQuestion:
         if self._decisions is None:
             raise NodeError("nobody has been asked: call question.ask() first")
         journal = self._deps.started_calls.journal
-        await journal.decide(self._thread, self._question.id, self._decisions, self._who)
+        await journal.decide(self._thread, self._id, self._decisions, self._who)
         outcome = Outcome(self._deps, self._question, self._thread)
         asking = (each for each in self._question.judged if each.needs_person)
         ids = (each.id for each in asking)
         decided = dict(zip(ids, self._decisions, strict=True))
-        entry = self._build_entry({id: str(each["type"]) for id, each in decided.items()})
-        await journal.audit(self._thread, f"decision {self._question.id}", entry)
+        entry = self._question.describe({id: each["type"] for id, each in decided.items()})
+        told = {"kind": "decision", "who": self._who, "question": self._id, **entry}
+        await append_entry(journal, self._thread, f"decision {self._id}", told)
         await outcome.settle(decided)
         return outcome.update()
-
-    def _build_entry(self, decided: Mapping[str, str]) -> Mapping[str, object]:
-        """What the audit has: the calls by digest, and what the machine allowed then."""
-        context = self._question.context
-        return {
-            "kind": "decision",
-            "who": self._who,
-            "question": self._question.id,
-            **context.describe(),
-            "calls": [
-                {**each.describe(), "decision": decided.get(each.id)}
-                for each in self._question.judged
-            ],
-        }
 
 
 async def open_question(
@@ -103,9 +93,9 @@ async def open_question(
     question = await judge_question(deps, state)
     if question is None:
         return None
-    thread = get_thread(config)
-    decided = await deps.started_calls.journal.find_decisions(thread, question.id)
-    return OpenQuestion(deps, question, thread, get_user(config), decided)
+    thread, id = get_thread(config), question.id
+    decided = await deps.started_calls.journal.find_decisions(thread, id)
+    return OpenQuestion(deps, question, id, thread, get_user(config), decided)
 
 
 def withdraw_question(state: State) -> tuple[str, Update]:

@@ -18,11 +18,10 @@ from langgraph.store.base import BaseStore
 
 from modeshift.configuration.notifying import build_notifier
 from modeshift.configuration.own_files import list_databases, list_own_files
-from modeshift.configuration.prices import load_prices
+from modeshift.configuration.prices import load_ceilings
 from modeshift.configuration.settings import Settings, get_default_workspace, load_settings
 from modeshift.configuration.sources import LoadedFiles, Sources
 from modeshift.configuration.workspaces import ANYBODY, Workspaces
-from modeshift.models.ceiling import Ceilings
 from modeshift.models.loading import Models
 from modeshift.modes.catalog import prompts_of
 from modeshift.modes.errors import ConfigurationError
@@ -151,11 +150,7 @@ class AgentLoader:
             bound_answers=self._settings.bound_answers,
             subtask_depth=self._settings.subtask_depth,
             max_switches=self._settings.max_switches,
-            ceilings=Ceilings(
-                self._settings.max_turn_cost,
-                self._settings.max_cost,
-                load_prices(self._settings).find_cost,
-            ),
+            ceilings=load_ceilings(self._settings),
             notifier=self._notifier,
             started_calls=self._started_calls,
             tests=loaded.tests,

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from modeshift.configuration.last_loaded import read_user_file
 from modeshift.configuration.settings import Settings
+from modeshift.models.ceiling import Ceilings
 from modeshift.models.service import CacheTTL
 from modeshift.models.usage import Tokens, find_listed_cost
 from modeshift.modes.errors import ConfigurationError
@@ -70,6 +71,14 @@ def load_prices(settings: Settings) -> Prices:
     """The prices, with the user's file if there is one. Blocks; raises ``UserError``."""
     file = settings.config_folder / PRICES
     return Prices(file, parse_prices(read_user_file(file) or "", file), settings.cache_ttl)
+
+
+def load_ceilings(settings: Settings) -> Ceilings | None:
+    """What a turn and a thread may cost; None where nothing is set. As ``load_prices``."""
+    turn, thread = settings.max_turn_cost, settings.max_cost
+    if turn is None and thread is None:
+        return None
+    return Ceilings(turn, thread, load_prices(settings).find_cost)
 
 
 def parse_prices(text: str, file: Path) -> dict[str, Price]:

@@ -1,6 +1,7 @@
 """``Effect``: what a tool does to the world; ``ToolSpec``: what the rules know of a tool."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 EffectName = Literal[
@@ -214,7 +215,7 @@ class ServerTool:
     """The digest of its description, schema and hints: an approval is for these."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ToolSpec:
     """A tool as the verdict sees it."""
 
@@ -247,7 +248,7 @@ class ToolSpec:
         effect = self.effect
         return bool(self.paths or self.command or effect.changes_files or effect.runs_programs)
 
-    @property
+    @cached_property
     def can_be_remembered(self) -> bool:
         """Whether a person may choose "always allow" for its calls."""
         return self.effect.can_be_remembered or self.may_be_remembered
@@ -260,7 +261,7 @@ class ToolSpec:
         says_harmless = self.served is not None and self.served.is_read_only
         return "middle" if self.effect.changes_files or says_harmless else "high"
 
-    @property
+    @cached_property
     def resolved(self) -> tuple[str, ...]:
         """The arguments that are judged, and run, as what they resolve to."""
         return self.paths if self.url is None else (*self.paths, self.url)

@@ -1,4 +1,4 @@
-"""``Audit``: who decided what, and what has run, as a chain of digests for each thread.
+"""``AuditEntry``: who decided what, or what has run, in a chain of digests for each thread.
 
 An entry's digest is of the entry and of the digest before it, so one that is changed, left out or
 put elsewhere is found by whoever knows the last one. It is written by the process that goes on with
@@ -8,6 +8,7 @@ the thread, before what it tells of has an effect, or behind it.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
@@ -16,13 +17,14 @@ from langchain_core.messages import AnyMessage, ToolMessage
 from modeshift.storage.database import Executor
 
 _LAST = """
-    SELECT number, digest FROM audit WHERE thread_id = :thread ORDER BY number DESC LIMIT 1
+    SELECT number, digest, EXISTS (
+        SELECT 1 FROM audit WHERE thread_id = :thread AND reference = :reference
+    ) FROM audit WHERE thread_id = :thread ORDER BY number DESC LIMIT 1
 """
 _APPEND = """
     INSERT INTO audit (thread_id, number, reference, entry, digest)
     VALUES (:thread, :number, :reference, :entry, :digest) ON CONFLICT DO NOTHING RETURNING number
 """
-_FIND = "SELECT number FROM audit WHERE thread_id = :thread AND reference = :reference"
 _LIST = "SELECT number, entry, digest FROM audit WHERE thread_id = :thread ORDER BY number"
 
 
@@ -47,21 +49,24 @@ def chain(before: str, number: int, text: str) -> str:
     return sha256(f"{before}\n{number}\n{text}".encode()).hexdigest()
 
 
-async def append(
+async def append_entry(
     database: Executor, thread: str, reference: str, values: Mapping[str, Any]
 ) -> None:
     """Add an entry, unless there is one with this reference: a step that was cut off comes again.
 
     Raises ``StorageError``.
     """
-    text = json.dumps(values, sort_keys=True, ensure_ascii=False)
+    when = datetime.now(UTC).isoformat()
+    text = json.dumps({"when": when, **values}, sort_keys=True, ensure_ascii=False)
     named = {"thread": thread, "reference": reference}
-    while not await database.execute(_FIND, **named):
-        last = await database.execute(_LAST, thread=thread)
-        number, before = (last[0][0] + 1, last[0][1]) if last else (1, "")
-        digest = chain(before, number, text)
+    while True:
+        last = await database.execute(_LAST, **named)
+        number, before, is_there = last[0] if last else (0, "", False)
+        if is_there:
+            return
+        digest = chain(before, number + 1, text)
         # Calls that run beside each other end at once: one of them comes first.
-        if await database.execute(_APPEND, number=number, entry=text, digest=digest, **named):
+        if await database.execute(_APPEND, number=number + 1, entry=text, digest=digest, **named):
             return
 
 

@@ -41,7 +41,8 @@ class AgentDeps(BoundModes):
     """Whether a decision must name the question it answers."""
     max_switches: int = 10
     """How often the mode is switched in a turn, where the model asks."""
-    ceilings: Ceilings = field(default_factory=Ceilings)
+    ceilings: Ceilings | None = None
+    """What may be taken before a person is asked; None for whatever is asked for."""
     notifier: Notifier | None = None
     started_calls: StartedCalls = field(default_factory=StartedCalls)
     tests: ProjectTests | None = None

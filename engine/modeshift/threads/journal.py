@@ -28,7 +28,6 @@ from modeshift.storage.database import Database, Row
 from modeshift.storage.kept_threads import JOURNAL_STEPS, JOURNAL_TABLES, RELIEVED
 from modeshift.storage.sqlite import MemoryDatabase
 from modeshift.storage.threads import has_checkpoint
-from modeshift.threads.audit import append
 from modeshift.threads.owners import Owner
 
 T = TypeVar("T")
@@ -163,11 +162,6 @@ class Journal:
                     f"this question was answered before, with {kinds}, and that answer counts; "
                     "send a message to go on from it"
                 )
-
-    async def audit(self, thread: str, reference: str, values: Mapping[str, Any]) -> None:
-        """Commit an entry of the thread's audit, once for each reference."""
-        now = datetime.now(UTC).isoformat()
-        await append(self, thread, reference, {"when": now, **values})
 
     async def find_decisions(self, thread: str, question: str) -> Any:
         """The answer to a question; None if nobody has given one."""

@@ -18,7 +18,7 @@ async def ask_to_go_on(start: Start) -> Usage:
     Interrupts the run, and does nothing before. Raises ``CeilingError`` if the person says no.
     """
     ceilings, usage = start.deps.ceilings, start.state.get("usage", Usage())
-    if ceilings.turn is None and ceilings.thread is None:
+    if ceilings is None:
         return Usage()
     allowed = {**usage.get("allowed", {})}
     for reached in await asyncio.to_thread(ceilings.list_reached, usage):

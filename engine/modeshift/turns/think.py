@@ -31,7 +31,7 @@ async def ask_model(
     ``notes`` are what the node itself tells the model.
     """
     try:
-        allowed = await ask_to_go_on(start)
+        allowed = await ask_to_go_on(start) if start.deps.ceilings else Usage()
         answer, update = await _ask(start, slug, config, notes)
     except (ProviderError, ConfigurationError, CeilingError) as error:
         if (subtask := start.state.get("subtask")) is None:

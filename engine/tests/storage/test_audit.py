@@ -11,7 +11,7 @@ from modeshift.agent import APPROVE, Thread, open_agent
 from modeshift.storage.database import Database
 from modeshift.storage.opening import open_database
 from modeshift.storage.threads import open_saver, prepare_tables
-from modeshift.threads.audit import find_breaks, find_changed, read_entries
+from modeshift.threads.audit import append_entry, find_breaks, find_changed, read_entries
 from modeshift.threads.journal import Journal
 from tests.clients.commands.conftest import Run, run
 from tests.harness.place import UserFolders
@@ -22,7 +22,7 @@ __all__ = ["run"]
 async def fill(database: Database, *names: str, thread: str = "thread") -> None:
     journal = Journal(database)
     for name in names:
-        await journal.audit(thread, name, {"kind": "call", "tool": name})
+        await append_entry(journal, thread, name, {"kind": "call", "tool": name})
 
 
 async def test_entries_are_a_chain_whoever_writes_at_once(url: str, tmp_path: Path) -> None:
