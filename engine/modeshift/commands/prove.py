@@ -1,6 +1,5 @@
 """``make prove``: holds what must be true against every configuration of the modes as they are."""
 
-import gc
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -38,11 +37,7 @@ def main(*, json: bool = False) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file}: cannot be read: {error}") from error
     own = read_own(deps, text, f"{file.parent.name}/{PROPERTIES}")
-    gc.disable()  # what the exploration makes is needed until its end
-    try:
-        proof = prove(deps, own, _Progress().tell)
-    finally:
-        gc.enable()
+    proof = prove(deps, own, _Progress().tell)
     report = dumps(asdict(proof), indent=1) if json else "\n".join(_report(proof))
     if not proof.holds:
         print(make_readable(report))

@@ -98,7 +98,9 @@ class Chart:
         change = f"{way}:{self._check(mode_slug)}" if changes_mode else ""
         if event != Event.SET_MODE:
             now = now._replace(phase=self._move(now, event, (), now.phase).phase)
-        return self._move(now, change, known, now.mode)._replace(phase=now.phase) if change else now
+        if change:
+            now = now._replace(mode=self._move(now, change, known, _state(now.mode)).mode)
+        return now
 
     def _move(self, now: Configuration, event: str, known: _Known, state: str) -> Configuration:
         """Where an event leads, which depends on the state of its own region alone."""

@@ -1,7 +1,9 @@
 """``Exploration``: the places that can be reached, or as many as show all that can happen."""
 
+import gc
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 
@@ -18,6 +20,16 @@ Watch = Callable[[Place, Move, Place, Place], bool]
 
 
 _BY_FACTS = (Phase.THINKING, Phase.REVIEWING, Phase.SWITCHING)
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """No garbage is looked for: what an exploration makes is needed until its end."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 class Exploration:

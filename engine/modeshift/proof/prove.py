@@ -8,7 +8,7 @@ from modeshift.modes.edges.conditions import parse_condition
 from modeshift.modes.edges.edge_table import Edge, Way
 from modeshift.modes.phases import Event, Phase
 from modeshift.modes.policy import Approvals
-from modeshift.proof.explore import Exploration
+from modeshift.proof.explore import Exploration, without_collection
 from modeshift.proof.moves import MANY, WHO, Move
 from modeshift.proof.own import Own, build_own
 from modeshift.proof.places import Place, describe, describe_start, drop_parents
@@ -96,6 +96,7 @@ class _Observer:
         self._seen.add(seat)
 
 
+@without_collection()
 def prove(
     deps: AgentDeps, own: Sequence[Own] = (), tell: Callable[[int], None] = lambda _: None
 ) -> Proof:

@@ -3,15 +3,17 @@
 import itertools
 import sys
 import threading
+from typing import Any
 
 import pytest
 from statemachine.exceptions import TransitionNotAllowed
 
 from graph.chart import CHART
 from modeshift.modes.catalog import Catalog
+from modeshift.modes.edges.edge_table import Way
 from modeshift.modes.effects import EFFECTS, ToolSpec
 from modeshift.modes.errors import UnknownModeError
-from modeshift.modes.machine import Configuration, Machine
+from modeshift.modes.machine import Chart, Configuration, Machine
 from modeshift.modes.mode import Mode
 from modeshift.modes.phases import Event, Phase
 from tests.harness.modes import load_catalog
@@ -39,6 +41,23 @@ def test_every_event_in_every_phase(machine: Machine) -> None:
         else:
             with pytest.raises(TransitionNotAllowed):
                 machine.send(now, event, target)
+
+
+def test_what_was_sent_before_changes_nothing() -> None:
+    """Phases and modes do not depend on each other, so a chart asks the library once for each."""
+    modes = [*load_catalog().values()]
+    every = [*itertools.product(map(str, load_catalog()), Phase, Event, ("ask", "code"), Way)]
+    outcomes = list[dict[Any, object]]()
+    for sends in (every, every[::-1]):
+        chart, after = Chart(modes, "ask", CHART), dict[Any, object]()
+        for send in sends:
+            mode, phase, event, target, way = send
+            try:
+                after[send] = chart.send(Configuration(mode, phase), event, target, way)
+            except TransitionNotAllowed as error:
+                after[send] = str(error)
+        outcomes.append(after)
+    assert outcomes[0] == outcomes[1]
 
 
 def test_a_mode_that_is_not_there(machine: Machine) -> None:
