@@ -23,7 +23,7 @@ HALF = 30
 """Lines that are shown of each end of a long diff or plan."""
 MAX_COLOURED = 100_000
 """Characters of code; more is shown without colours."""
-PAGED = "Ctrl-O shows all"
+PAGED = "v shows all"
 PAINT = re.compile(r"\x1b\[[\d;]+m")
 
 
