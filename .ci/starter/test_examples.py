@@ -65,6 +65,11 @@ def test_the_rules_of_a_run_are_of_this_clone(place: UserFolders) -> None:
     assert len(load_rules(place.loader().deps(), place.settings(), file).rules) == 3
 
 
+def test_the_picture_of_the_terminal_is_what_it_shows() -> None:
+    known = ENGINE / "tests/snapshots/terminal.svg"
+    assert (ROOT / "docs/pictures/terminal.svg").read_bytes() == known.read_bytes(), "copy it"
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_make_passes_every_option_on(command: str) -> None:
     _, options = COMMANDS[command]

@@ -42,7 +42,7 @@ Shift-Tab        choose the next mode
 @                the project's files
 Ctrl-J           begin a line; Ctrl-X Ctrl-E opens the editor
 Esc, Ctrl-C      stop the agent; what is typed while it works is kept for when it is done
-Ctrl-O           show the whole of what was shown in part, as v does at a question
+v, Ctrl-O        show the whole of what was shown in part; at a question v alone
 Enter alone asks an open question again, or goes on with a turn."""
 CUT_OFF = "The last turn was interrupted. Enter goes on with it; so does a message."
 POSTPONED = "Nothing is approved. Enter asks again; a message goes on without it."
@@ -159,6 +159,9 @@ class Chat:
 
     async def _obey(self, text: str) -> Run | None:
         """What a message begins; None for a command that runs nothing."""
+        if text == "v" and self._screen.folded:
+            self._panel.page()
+            return None
         if match := _COMMAND.fullmatch(text):
             name, text = match[1], match[2] or ""
             if name in ("quit", "exit"):

@@ -14,7 +14,7 @@ from modeshift.terminal.screen import (
     has_colours,
     measure,
     paint,
-    read_lines,
+    split_readable,
     wrap,
 )
 
@@ -45,7 +45,7 @@ class Markdown:
 
     def feed(self, text: str) -> list[str]:
         """The lines that are complete now."""
-        first, *rest = read_lines(text)
+        first, *rest = split_readable(text)
         *whole, self._pending = [self._pending + first, *rest]
         return [shown for line in whole for shown in self._render(line)]
 

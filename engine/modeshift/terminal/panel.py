@@ -323,7 +323,7 @@ class Panel:
             ("escape enter", in_words, lambda event: event.current_buffer.insert_text("\n")),
             # What takes the whole screen: not while something is printed.
             ("c-x c-e", ("message", "answer"), lambda event: self._edit(event.current_buffer)),
-            ("c-o", ("message", "choice"), lambda _: self._page()),
+            ("c-o", ("message", "choice"), lambda _: self.page()),
             ("s-tab", ("message",), lambda _: self._shift_mode()),
         ]
         keys = ("up", "down", "enter", "escape", Keys.BracketedPaste, Keys.Any)
@@ -368,7 +368,7 @@ class Panel:
             case Keys.BracketedPaste:
                 pass
             case _ if data == "v":
-                self._page()
+                self.page()
             case _:
                 if (place := find_choice(self._choices, data)) is not None:
                     self._end(self._choices[place].key)
@@ -395,7 +395,8 @@ class Panel:
 
         self._app.create_background_task(edit())
 
-    def _page(self) -> None:
+    def page(self) -> None:
+        """Show the whole of what was shown in part."""
         if pages := self.get_pages():
             self._app.create_background_task(self._show_pages(pages))
 

@@ -50,7 +50,7 @@ class PlainPanel:
     def do(self, *_: object) -> None:
         """Nothing: it is for lines that go away."""
 
-    pend = show_output = take_back = do
+    pend = show_output = take_back = page = do
 
     async def read_message(self, prompt: str, **_: object) -> str:
         """What the person says next."""

@@ -23,7 +23,7 @@ HALF = 30
 """Lines that are shown of each end of a long diff or plan."""
 MAX_COLOURED = 100_000
 """Characters of code; more is shown without colours."""
-PAGED = "Ctrl-O shows all"
+PAGED = "v shows all"
 PAINT = re.compile(r"\x1b\[[\d;]+m")
 
 
@@ -115,11 +115,11 @@ class Screen:
 
     def line(self, text: str = "", style: str = "") -> None:
         """Print text on lines of its own, as long as they are."""
-        self.ready([paint(line, style) for line in read_lines(text)])
+        self.ready([paint(line, style) for line in split_readable(text)])
 
     def words(self, text: str, style: str = "", indent: str = "  ") -> None:
         """Print prose, its lines wrapped and indented."""
-        for line in read_lines(text) if text else ():
+        for line in split_readable(text) if text else ():
             self.ready([paint(part, style) for part in wrap(line, indent)])
 
     def ready(self, lines: Sequence[str]) -> None:
@@ -130,7 +130,7 @@ class Screen:
 
     def block(self, text: str, style: str = "", head: int = HALF, tail: int = HALF) -> None:
         """Print lines as they are, indented, and folded if they are many."""
-        lines = read_lines(text.removesuffix("\n"))
+        lines = split_readable(text.removesuffix("\n"))
         self._fold([paint(f"  {line}", style) for line in lines], head, tail)
 
     def result(self, text: str, style: str = "") -> None:
@@ -139,20 +139,20 @@ class Screen:
 
     def text(self, file: FileChange) -> None:
         """Print a file that is handed over, or that cannot be compared."""
-        lines = colour(read_lines(file["after"].removesuffix("\n")), path=file["path"])
+        lines = colour(split_readable(file["after"].removesuffix("\n")), path=file["path"])
         self._fold([f"  {line}" for line in lines])
         self.words(file.get("problem", ""), ALERT)
 
     def diff(self, change: FileChange) -> None:
         """Print what is being approved, with the numbers of the lines as they will be."""
         shown, number = [], 0
-        after = colour(read_lines(change["after"]), path=change["path"])
+        after = colour(split_readable(change["after"]), path=change["path"])
         for sign, line in change["lines"]:
             if sign == "@":
                 number = int(line.split()[-1]) if line.startswith("line ") else number
                 shown += [paint(f"  {line}", FAINT)] if change["before"] is not None else []
                 continue
-            at, code = "", paint(read_lines(line)[0], REMOVED)
+            at, code = "", paint(split_readable(line)[0], REMOVED)
             if sign != "-":
                 at, code = str(number), after[number - 1]
                 number += 1
@@ -170,7 +170,7 @@ class Screen:
         self.ready(lines)
 
 
-def read_lines(text: str) -> list[str]:
+def split_readable(text: str) -> list[str]:
     """The lines of somebody's text, which cannot act on the terminal."""
     return make_readable(text).replace("\r", "").split("\n")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyte
 
+from tests.clients.terminal.drawing import draw
 from tests.harness import prefork
 from tests.harness.conversation import SECONDS
 from tests.harness.server import Server
@@ -61,6 +62,10 @@ class Terminal:
     def screen(self) -> str:
         """All that a person sees."""
         return "\n".join(line.rstrip() for line in self._screen.display).rstrip()
+
+    def draw(self, first: str) -> str:
+        """A picture of it, from the line on that begins with ``first``."""
+        return draw(self._screen, first)
 
     @property
     def bar(self) -> str:

@@ -36,7 +36,9 @@ def test_the_first_conversation(tmp_path: Path, snapshot: Snapshot) -> None:
     clone = Server(tmp_path)
     with chatting(clone) as terminal:
         terminal.until(ASK)
-        terminal.play("write notes.txt: hello", SWITCH, "a", CALL, "a", CODE)
+        terminal.play("write notes.txt: hello", SWITCH, "a", CALL)
+        snapshot("terminal.svg", terminal.draw("ask> "))
+        terminal.play("a", CODE)
         seen = terminal.until(CODE, after="ask> ")
         snapshot("first-conversation.txt", seen + "\n")
         assert (tmp_path / "workspace/notes.txt").read_text() == "hello"

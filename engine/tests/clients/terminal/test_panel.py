@@ -192,13 +192,16 @@ def test_long_output_is_folded_and_paged(clone: Server, monkeypatch: pytest.Monk
     with chatting(clone, "--mode", "code", PAGER="cat") as terminal:
         terminal.until(CODE)
         terminal.play("run cat long.txt", CALL, "y", CODE)
-        folded = "  line 3\n  ... 89 more lines; Ctrl-O shows all\n  line 93\n"
+        folded = "  line 3\n  ... 89 more lines; v shows all\n  line 93\n"
         assert folded in terminal.text
         terminal.press("\x0f")
         terminal.until_sent("  line 50\n")
+        terminal.play("run sed s/line/other/ long.txt", CALL, "y", CODE)
+        terminal.press(f"v{ENTER}")
+        terminal.until_sent("  other 50\n")
         written = r"\n".join(f"x{n}" for n in range(100))
         seen = terminal.play(f"write long.txt: {written}", CALL)
-        assert "\n      -line 28\n  ... 142 more lines; Ctrl-O shows all\n   72 +x71\n" in seen
+        assert "\n      -line 28\n  ... 142 more lines; v shows all\n   72 +x71\n" in seen
         assert "\nlong.txt  +100 -100 · v shows all\n▸ 1 No (r, n)\n" in seen
         terminal.press("v")
         terminal.until_sent("\n   51 +x50\n")
