@@ -146,7 +146,6 @@ export class Thread extends EventTarget {
     this.changed();
   }
 
-  // A message is sent once the run has ended.
   sayLater(text) {
     this.keep({ waiting: [this.kept.waiting, text].filter(Boolean).join("\n") });
   }
@@ -266,7 +265,6 @@ export class Thread extends EventTarget {
     await call("POST", `/threads/${this.id}/runs/${this.run}/cancel`, {});
   }
 
-  // Where the run ends in a question all the same, it waits on.
   sendNow() {
     this.isHurried = true;
     return this.isRunning ? this.cancel() : this.sendWaiting();

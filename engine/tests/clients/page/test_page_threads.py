@@ -44,13 +44,13 @@ def test_the_list_is_searched_and_reached_by_touch(browser: Browser, server: Ser
         person.sees("offline model")
     if not page.locator("#threads").is_visible():
         person.press("Threads")
-    page.get_by_label("Search the titles").fill("alph")
+    page.get_by_label("Search threads").fill("alph")
     expect(page.locator("#threads li")).to_have_count(1)
     expect(page.get_by_role("button", name="Rename hello Alpha")).to_have_css("opacity", "1")
     check_access(person)
-    page.get_by_label("Search the titles").fill("nothing has this")
+    page.get_by_label("Search threads").fill("nothing has this")
     expect(page.locator("#threads ul")).to_have_text("No title has this in it.")
-    page.get_by_label("Search the titles").fill("")
+    page.get_by_label("Search threads").fill("")
     expect(page.locator("#threads ul")).to_contain_text("hello Beta")
     person.check()
     person.close()
@@ -93,7 +93,7 @@ def test_a_message_is_edited_and_run_again(person: Person) -> None:
         expect(own).to_have_text(left)
     person.say("task in code: list")
     person.press("Start it")
-    person.sees("The sub-task in Code mode has ended")
+    person.sees("The agent has answered.", "#said")
     page.get_by_role("button", name="Edit and run again").nth(1).click()
     page.get_by_role("dialog").get_by_label("Message").fill("list")
     person.press("Run again")
@@ -101,7 +101,9 @@ def test_a_message_is_edited_and_run_again(person: Person) -> None:
     person.say("write kept.txt: a")
     expect(person.card).to_contain_text("kept.txt")
     page.get_by_role("button", name="Edit and run again").first.click()
-    expect(page.locator(".toast").last).to_have_text("Decide what waits first.")
+    expect(page.locator(".toast").last).to_have_text(
+        "First end the run, question or sub-task."
+    )
     person.press("Reject")
 
 
@@ -142,7 +144,6 @@ def test_the_picture_of_the_modes_has_a_legend(person: Person) -> None:
     legend = page.get_by_label("Legend")
     expect(legend).to_contain_text("open: you are asked")
     expect(legend).to_contain_text("once something is so")
-    expect(legend).to_contain_text("only you choose it")
     # Of eight modes: not to itself, nor to those that are entered from no or one other mode.
     page.select_option("#mode", "scripted")
     page.wait_for_function("document.querySelector('.others').dataset.mode === 'scripted'")
