@@ -39,7 +39,7 @@ const stop = button("Stop", () => attempt(() => thread.cancel()), {
 });
 const status = h("span", { class: "status" });
 const goOn = button("Go on", () => thread.start({ input: null }), { class: "quiet" });
-const waiting = h("div", { class: "row waiting", role: "group", "aria-label": "Waiting message" });
+const waiting = h("div", { class: "row waiting" });
 const end = button("Stop the sub-task", () => thread.start({ input: { end_subtask: true } }), {
   class: "quiet",
   hidden: true,
@@ -223,7 +223,7 @@ async function editAndRun(message) {
     await attempt(() => thread.sayInstead(message, text.value.trim()));
 }
 
-// What runs, and for how long; a thread that is opened says since when its run goes on.
+// What runs, and for how long.
 let work = {};
 function tellWork() {
   if (!thread.isRunning) return (work = {});

@@ -382,6 +382,16 @@ def check_access(person: Person) -> None:
         )[:3000]
 
 
+def check_sizes(person: Person) -> None:
+    """A state that is new, on a phone, a laptop and a large screen: nothing is cut off, either."""
+    size = person.page.viewport_size
+    for width, height in ((390, 780), (1280, 800), (1920, 1080)):
+        person.page.set_viewport_size({"width": width, "height": height})
+        assert person.page.evaluate("document.documentElement.scrollWidth") <= width
+        check_access(person)
+    person.page.set_viewport_size(size or {"width": 1280, "height": 720})
+
+
 def test_what_a_call_prints_is_shown_while_it_runs(person: Person, server: Server) -> None:
     pipe = server.workspace / "pipe"
     os.mkfifo(pipe)

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.clients.page.browser import Person
-from tests.clients.page.test_page import check_access
+from tests.clients.page.test_page import check_access, check_sizes
 from tests.harness.server import Server
 
 pytestmark = pytest.mark.slow
@@ -25,7 +25,7 @@ def test_lines_have_numbers_and_the_languages_colours(person: Person, server: Se
         "m": ["2", "2.5", "3"],
         "c": ["# more"],
     }
-    check_access(person)
+    check_sizes(person)
     expect(person.card.locator(".extent")).to_be_empty()
 
 
