@@ -13,17 +13,18 @@ CODE = "import os  # \"why\"\n\n\ndef half(of):\n    return of / 2\n\n\nprint(ha
 
 def test_lines_have_numbers_and_the_languages_colours(person: Person, server: Server) -> None:
     (server.workspace / "half.py").write_text(CODE)
-    person.say("replace of / 2 with of / 2.5  # more in half.py", mode="code")
+    changed = CODE.replace("\n", "\nimport sys\n", 1).replace("of / 2", "of / 2.5  # more")
+    person.say("write half.py: " + changed.replace("\n", "\\n"), mode="code")
     diff = person.card.locator(".diff")
-    expect(diff.locator(".plus")).to_have_text(["+    return of / 2.5  # more"])
+    expect(diff.locator(".plus")).to_have_text(["+import sys", "+    return of / 2.5  # more"])
     numbers = diff.locator("[data-n]").evaluate_all("all => all.map(one => one.dataset.n)")
-    assert numbers == ["2", "3", "4", "5", "5", "6", "7", "8"]
+    assert numbers == ["1", "2", "3", "4", "5", "5", "6", "7", "8", "9"]
     coloured = {kind: diff.locator(f".{kind}").all_text_contents() for kind in ("k", "s", "m", "c")}
     assert coloured == {
-        "k": ["def", "return", "return"],
+        "k": ["import", "import", "def", "return", "return"],
         "s": ["'it'"],
         "m": ["2", "2.5", "3"],
-        "c": ["# more"],
+        "c": ['# "why"', "# more"],
     }
     check_sizes(person)
     expect(person.card.locator(".extent")).to_be_empty()

@@ -112,11 +112,14 @@ def test_what_did_not_reach_the_server_is_in_the_box_alone(person: Person) -> No
     person.say("hello")
     person.sees("offline model")
     expect(person.page.locator(".status")).to_have_text("")
-    person.page.route("**/runs/stream", lambda route: route.abort())
+    person.page.route("**/threads/**", lambda route: route.abort())
     enter(person, "not sent")
     expect(person.page.locator("#say")).to_have_value("not sent")
     expect(person.page.locator("#messages")).not_to_contain_text("not sent")
+    person.sees("Reconnecting", "#trouble")
     person.page.unroute_all()
+    expect(person.page.locator("#trouble")).to_be_empty()
+    expect(person.page.locator("#messages")).not_to_contain_text("not sent")
     person.problems.clear()  # of the network that was gone
 
 

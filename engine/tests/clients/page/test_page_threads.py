@@ -97,6 +97,9 @@ def test_a_message_is_edited_and_run_again(person: Person) -> None:
     page.get_by_role("button", name="Edit and run again").nth(1).click()
     page.get_by_role("dialog").get_by_label("Message").fill("list")
     person.press("Run again")
+    expect(own).to_have_text(["run", "list"])
+    expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+    page.reload()
     expect(own).to_have_text(["run", "list"])  # and not from a checkpoint within the sub-task
     person.say("write kept.txt: a")
     expect(person.card).to_contain_text("kept.txt")
