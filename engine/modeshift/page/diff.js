@@ -55,17 +55,12 @@ export function changeView({ path, before, after, lines, problem }, name = "Diff
   );
 }
 
-// How much of a diff is in sight, where that is not all of it.
 function tellExtent(node, body, count) {
   const end = body.scrollTop + body.clientHeight;
   const rows = [...body.querySelectorAll(".line")];
   const seen = rows.filter((line) => line.offsetTop + line.offsetHeight <= end + 4).length;
   const isAll = body.scrollHeight <= body.clientHeight + 2 || !rows.length;
-  node.textContent = isAll
-    ? ""
-    : seen < count
-      ? `Shown up to line ${seen} of ${count}: scroll for the rest`
-      : `Shown to its end: ${count} lines`;
+  node.textContent = isAll ? "" : `Shown up to line ${seen} of ${count}`;
 }
 
 // Each line with its number in the file: of one that is removed, in the old file.

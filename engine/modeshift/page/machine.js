@@ -70,20 +70,19 @@ export class Machine {
     );
   }
 
-  // Of what occurs here.
   legend() {
     const signs = [
       ["box lit", "the mode now"],
       ["box visited", "was used"],
-      [...this.modes.values()].some((mode) => mode.by_hand) && ["box alone", "only you choose it"],
-      [...this.modes.keys()].some((slug) => this.findOthers(slug).length) && [
-        "line others",
-        "open: you are asked",
-      ],
-      this.edges.length && ["line own", "a way of its own"],
-      this.edges.some(({ when }) => when) && ["line guarded", "once something is so"],
-      this.edges.some(({ when }) => when) && ["line shut", "not yet so"],
-    ].filter(Boolean);
+      ["others", "open: you are asked"],
+      ...(this.edges.length
+        ? [
+            ["own", "a way of its own"],
+            ["guarded", "once something is so"],
+            ["shut", "not yet so"],
+          ]
+        : []),
+    ];
     return h(
       "ul",
       { class: "legend", "aria-label": "Legend" },
@@ -142,7 +141,7 @@ export class Machine {
           (source === mode ? this.known(way.facts, facts) : "");
     }
     this.now.textContent = phase;
-    this.now.title = PHASES[phase]?.[1] ?? "A phase of this agent's own graph.";
+    this.now.title = PHASES[phase]?.[1] ?? "A phase of its own.";
     const ways = this.asked.filter((way) => way.source === mode);
     const yes = ": a person says yes";
     const rest = this.limited.has(mode)

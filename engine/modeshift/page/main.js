@@ -2,13 +2,12 @@
 import { attempt, call } from "/app/api.js";
 import { announce, ask, button, get, h, onEnter, toast } from "/app/dom.js";
 import { Details } from "/app/details.js";
-import { examplesFor } from "/app/examples.js";
 import { Header } from "/app/header.js";
 import { Messages } from "/app/messages.js";
 import { Question } from "/app/question.js";
 import { Thread, markOf } from "/app/thread.js";
 import { Threads } from "/app/threads.js";
-import { PHASES, describeAllowed, titleOf } from "/app/words.js";
+import { PHASES, describeAllowed, examplesFor, titleOf } from "/app/words.js";
 
 const [listed, chart] = await Promise.all([call("GET", "/modes"), call("GET", "/modeshift/chart")]);
 const modes = new Map(listed.map((one) => [one.slug, one]));
@@ -40,7 +39,7 @@ const stop = button("Stop", () => attempt(() => thread.cancel()), {
 });
 const status = h("span", { class: "status" });
 const goOn = button("Go on", () => thread.start({ input: null }), { class: "quiet" });
-const waiting = h("div", { class: "row waiting", role: "group", "aria-label": "Waiting message" });
+const waiting = h("div", { class: "row waiting" });
 const end = button("Stop the sub-task", () => thread.start({ input: { end_subtask: true } }), {
   class: "quiet",
   hidden: true,
@@ -167,7 +166,6 @@ const TODO = {
   pending: ["○", "to do"],
 };
 
-// The todo list: the item that is next, and all of them.
 function todoParts(todos) {
   if (!todos.length) return [];
   const done = todos.filter(({ status }) => status === "completed").length;
@@ -197,9 +195,8 @@ function todoItem({ status, content }) {
   );
 }
 
-// An empty thread: what one could say.
 const startParts = (mode) => [
-  h("p", {}, "What shall we do? The mode above says what the agent may do now."),
+  h("p", {}, "What shall we do? The mode says what the agent may do."),
   (mode ? examplesFor(mode) : []).map((text) => button(text, () => fillIn(text))),
 ];
 
@@ -210,14 +207,10 @@ function fillIn(text) {
 }
 
 async function editAndRun(message) {
-  const problem = thread.isRunning
-    ? "Stop the run first."
-    : thread.interrupt
-      ? "Decide what waits first."
-      : thread.values.subtask && "Stop the sub-task first.";
-  if (problem) return toast(problem);
+  const isBusy = () => thread.isRunning || thread.interrupt || thread.values.subtask;
+  if (isBusy()) return toast("First end the run, question or sub-task.");
   const text = h("textarea", { rows: 5, "aria-label": "Message", value: message.content });
-  const note = "What came after it leaves the conversation. What was done to files stays done.";
+  const note = "What came after it is left out. Files stay as they are.";
   const answer = await ask(
     "Edit and run again",
     [text, h("p", { class: "faint" }, note)],
@@ -226,11 +219,11 @@ async function editAndRun(message) {
       ["ok", "Run again", "main"],
     ],
   );
-  if (answer === "ok" && text.value.trim() && !thread.isRunning && !thread.interrupt)
+  if (answer === "ok" && text.value.trim() && !isBusy())
     await attempt(() => thread.sayInstead(message, text.value.trim()));
 }
 
-// What runs, and for how long; a thread that is opened says since when its run goes on.
+// What runs, and for how long.
 let work = {};
 function tellWork() {
   if (!thread.isRunning) return (work = {});
@@ -245,7 +238,6 @@ function tellWork() {
 }
 setInterval(tellWork, 1000);
 
-// The call that goes on: the first of the newest message without a result.
 function findCall({ values }) {
   const messages = values.messages ?? [];
   const results = new Set(messages.map((message) => message.tool_call_id));
@@ -271,18 +263,17 @@ function refill(node, parts) {
 function waitingParts() {
   const text = thread.kept.waiting;
   if (!text) return [];
-  const until = thread.interrupt ? "until you have decided" : "until the run has ended";
+  const label = thread.isRunning
+    ? "Waits until the run has ended: "
+    : thread.interrupt
+      ? "Waits until you have decided: "
+      : "Not sent yet: ";
   const takeBack = () => {
     fillIn([text, say.value].filter(Boolean).join("\n"));
     thread.keep({ waiting: "" });
   };
   return [
-    h(
-      "p",
-      {},
-      thread.isRunning || thread.interrupt ? `Waits ${until}: ` : "Not sent yet: ",
-      h("bdi", {}, text),
-    ),
+    h("p", {}, label, h("bdi", {}, text)),
     button("Take back", takeBack, { class: "quiet" }),
     !thread.interrupt &&
       button(
@@ -293,7 +284,6 @@ function waitingParts() {
   ];
 }
 
-// What an "always" allows, as soon as it does.
 function allowedPart(approval) {
   const takeBack = button("Take back", () => set({ forget: [approval.id] }), { class: "quiet" });
   const text = describeAllowed(approval, modes);

@@ -99,19 +99,18 @@ export class Question {
     const name = (slug) => this.modes.get(slug)?.name ?? slug;
     const more = [...changes, condition].filter(Boolean).join(" ");
     const list = (title, names, kind) =>
+      names.length > 0 &&
       h(
         "div",
         {},
         h("h3", {}, title),
-        names.length
-          ? h(
-              "ul",
-              { class: "row" },
-              names.map((one) =>
-                h("li", kind ? { class: kind } : { "data-risk": risks[one] }, h("code", {}, one)),
-              ),
-            )
-          : h("p", { class: "faint" }, "none"),
+        h(
+          "ul",
+          { class: "row" },
+          names.map((one) =>
+            h("li", kind ? { class: kind } : { "data-risk": risks[one] }, h("code", {}, one)),
+          ),
+        ),
       );
     const others = [...this.modes.keys()].filter(
       (slug) => slug !== target && (isTask || slug !== source),

@@ -36,7 +36,8 @@ export class Thread extends EventTarget {
     this.isHurried = false; // what waits is sent although the run was stopped
     this.chosen = {}; // for a thread that is not there yet
     this.allowed = []; // what the last "always" of this tab allows
-    this.settings = { ...this.defaults, remembered: [] }; // is_pending: the run has not taken them in yet
+    // is_pending: the run has not taken them in yet
+    this.settings = { ...this.defaults, remembered: [] };
   }
 
   get isRunning() {
@@ -146,7 +147,6 @@ export class Thread extends EventTarget {
     this.changed();
   }
 
-  // A message is sent once the run has ended.
   sayLater(text) {
     this.keep({ waiting: [this.kept.waiting, text].filter(Boolean).join("\n") });
   }
@@ -216,7 +216,7 @@ export class Thread extends EventTarget {
     this.follow((signal) => stream("POST", `/threads/${this.id}/runs/stream`, body, { signal }));
   }
 
-  // Its place is taken by another text, and what came after it is another branch.
+  // In its place; what came after it is another branch.
   async sayInstead({ id }, text) {
     const checkpoint_id = await this.findBefore(id);
     const messages = this.values.messages ?? [];
@@ -228,7 +228,7 @@ export class Thread extends EventTarget {
     this.say(text, null, { checkpoint_id });
   }
 
-  // The newest checkpoint of this branch without the message: no server filters them by that.
+  // The newest checkpoint of this branch without the message.
   async findBefore(id) {
     const has = ({ messages, parents = [] }) =>
       messages?.some((message) => message.id === id) || parents.some(has);
@@ -266,7 +266,6 @@ export class Thread extends EventTarget {
     await call("POST", `/threads/${this.id}/runs/${this.run}/cancel`, {});
   }
 
-  // Where the run ends in a question all the same, it waits on.
   sendNow() {
     this.isHurried = true;
     return this.isRunning ? this.cancel() : this.sendWaiting();

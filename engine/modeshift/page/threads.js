@@ -5,7 +5,7 @@ import { ask, button, h } from "/app/dom.js";
 const FIELDS = ["thread_id", "metadata", "status", "updated_at"];
 const STATUS = { busy: "works", interrupted: "waits for you", error: "failed" };
 const PAGE = 40;
-const ALL = 1000; // among which is searched, the newest
+const ALL = 1000; // are searched
 
 export class Threads {
   constructor(root, { onopen, onchange }) {
@@ -21,7 +21,7 @@ export class Threads {
     );
     this.search = h("input", {
       type: "search",
-      "aria-label": "Search the titles",
+      "aria-label": "Search threads",
       placeholder: "Search",
       oninput: () => this.refresh().then(() => this.draw()),
     });

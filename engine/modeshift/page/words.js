@@ -7,13 +7,13 @@ const MOST = 160;
 // Of each phase, what one is told while it lasts, and what it is.
 export const PHASES = {
   __proto__: null,
-  idle: ["Starts", "No turn goes on: it waits for a message."],
+  idle: ["Starts", "It waits for a message."],
   thinking: ["Thinking", "The model writes its next message."],
-  reviewing: ["Thinking", "The calls of a message are judged; you are asked about some."],
-  acting: ["Runs tools", "The calls that may run are run."],
-  switching: ["Switches the mode", "A change of mode that was approved is made."],
+  reviewing: ["Thinking", "The calls are judged; you are asked about some."],
+  acting: ["Runs tools", "The calls are run."],
+  switching: ["Switches the mode", "The mode changes."],
   compacting: ["Summarizes", "A summary takes the place of the conversation."],
-  returning: ["Ends the sub-task", "The sub-task's result goes to what began it."],
+  returning: ["Ends the sub-task", "The result goes to what began it."],
 };
 
 const oneLine = (value, text = typeof value === "string" ? value : JSON.stringify(value)) =>
@@ -59,4 +59,18 @@ export function resultOf(message) {
   );
   const ended = message.status === "error" ? "failed" : "done";
   return { kind: is_rejected ? "rejected" : ended, changed, text };
+}
+
+// Of a tool: what one says to the offline model, and to any other.
+const EXAMPLES = [
+  ["write_file", "write notes.txt: hello", "Write a README for this project"],
+  ["execute_command", "run ls", "Run the tests and say what fails"],
+  ["list_files", "list", "What is in this project?"],
+  ["search_files", "search TODO", "Find what is still to do in the code"],
+];
+const ALWAYS = [null, "hello", "What can you do in this mode?"];
+
+export function examplesFor({ tools, model }) {
+  const fitting = EXAMPLES.filter(([tool]) => tools.includes(tool)).slice(0, 2);
+  return [...fitting, ALWAYS].map(([, offline, real]) => (model === "offline" ? offline : real));
 }

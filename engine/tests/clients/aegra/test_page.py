@@ -12,6 +12,11 @@ from tests.clients.page.test_page import (
     test_each_decision,
     test_the_first_conversation,
 )
+from tests.clients.page.test_page_runs import (
+    test_a_message_is_kept_until_the_run_has_ended,
+    test_what_one_has_stopped_is_no_alarm,
+)
+from tests.clients.page.test_page_threads import test_a_message_is_edited_and_run_again
 from tests.harness.aegra import AegraServer, serving
 from tests.provider import server as provider_server
 

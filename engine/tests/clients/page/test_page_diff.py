@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.clients.page.browser import Person
-from tests.clients.page.test_page import check_access
+from tests.clients.page.test_page import check_access, check_sizes
 from tests.harness.server import Server
 
 pytestmark = pytest.mark.slow
@@ -13,19 +13,20 @@ CODE = "import os  # \"why\"\n\n\ndef half(of):\n    return of / 2\n\n\nprint(ha
 
 def test_lines_have_numbers_and_the_languages_colours(person: Person, server: Server) -> None:
     (server.workspace / "half.py").write_text(CODE)
-    person.say("replace of / 2 with of / 2.5  # more in half.py", mode="code")
+    changed = CODE.replace("\n", "\nimport sys\n", 1).replace("of / 2", "of / 2.5  # more")
+    person.say("write half.py: " + changed.replace("\n", "\\n"), mode="code")
     diff = person.card.locator(".diff")
-    expect(diff.locator(".plus")).to_have_text(["+    return of / 2.5  # more"])
+    expect(diff.locator(".plus")).to_have_text(["+import sys", "+    return of / 2.5  # more"])
     numbers = diff.locator("[data-n]").evaluate_all("all => all.map(one => one.dataset.n)")
-    assert numbers == ["2", "3", "4", "5", "5", "6", "7", "8"]
+    assert numbers == ["1", "2", "3", "4", "5", "5", "6", "7", "8", "9"]
     coloured = {kind: diff.locator(f".{kind}").all_text_contents() for kind in ("k", "s", "m", "c")}
     assert coloured == {
-        "k": ["def", "return", "return"],
+        "k": ["import", "import", "def", "return", "return"],
         "s": ["'it'"],
         "m": ["2", "2.5", "3"],
-        "c": ["# more"],
+        "c": ['# "why"', "# more"],
     }
-    check_access(person)
+    check_sizes(person)
     expect(person.card.locator(".extent")).to_be_empty()
 
 
@@ -36,9 +37,9 @@ def test_a_long_diff_says_how_much_of_it_is_shown(person: Person) -> None:
         if size[0] == 1280:
             person.say(f"write long.py: {text}", mode="code")
         extent = person.card.locator(".extent")
-        expect(extent).to_contain_text("of 395: scroll for the rest")
+        expect(extent).to_contain_text("of 395")
         expect(person.page.get_by_role("button", name="Approve", exact=True)).to_be_in_viewport()
         check_access(person)
     person.card.locator(".diff").evaluate("one => one.scrollTo(0, 1e6)")
-    expect(extent).to_have_text("Shown to its end: 395 lines")
+    expect(extent).to_have_text("Shown up to line 395 of 395")
     assert person.card.locator(".diff [data-n]").last.get_attribute("data-n") == "395"

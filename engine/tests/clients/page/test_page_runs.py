@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.clients.page.browser import Person, Script
-from tests.clients.page.test_page import check_access
+from tests.clients.page.test_page import check_sizes
 from tests.harness.conversation import SECONDS
 from tests.harness.server import Server
 from tests.provider.script import Answer, Call, Step, say
@@ -45,6 +45,7 @@ def test_a_message_is_kept_until_the_run_has_ended(person: Person, script: Scrip
     expect(page.locator("#messages article.human")).to_have_count(1)
     page.reload()
     person.sees("second\nthird", ".waiting")
+    check_sizes(person)
     first.go_on.set()
     person.sees("Both.")
     expect(page.locator(".waiting")).to_be_empty()
@@ -64,6 +65,7 @@ def test_a_waiting_message_never_answers_or_closes_a_question(
     asks.go_on.set()
     expect(person.card).to_contain_text("asked.txt")
     person.sees("Waits until you have decided: more", ".waiting")
+    check_sizes(person)
     expect(person.page.get_by_role("button", name="Stop and send now")).to_have_count(0)
     person.page.reload()
     expect(person.card).to_contain_text("asked.txt")
@@ -93,6 +95,7 @@ def test_what_one_has_stopped_is_no_alarm(person: Person, script: Script) -> Non
     person.press("Stop")
     person.sees("You stopped this run.", ".status")
     person.sees("Not sent yet: hello", ".waiting")
+    check_sizes(person)
     expect(person.page.locator("#trouble")).to_be_empty()
     person.page.reload()
     person.sees("You stopped this run.", ".status")
@@ -109,11 +112,14 @@ def test_what_did_not_reach_the_server_is_in_the_box_alone(person: Person) -> No
     person.say("hello")
     person.sees("offline model")
     expect(person.page.locator(".status")).to_have_text("")
-    person.page.route("**/runs/stream", lambda route: route.abort())
+    person.page.route("**/threads/**", lambda route: route.abort())
     enter(person, "not sent")
     expect(person.page.locator("#say")).to_have_value("not sent")
     expect(person.page.locator("#messages")).not_to_contain_text("not sent")
+    person.sees("Reconnecting", "#trouble")
     person.page.unroute_all()
+    expect(person.page.locator("#trouble")).to_be_empty()
+    expect(person.page.locator("#messages")).not_to_contain_text("not sent")
     person.problems.clear()  # of the network that was gone
 
 
@@ -205,7 +211,7 @@ def test_what_always_allows_is_said_and_can_be_taken_back(person: Person, server
         expect(panel).to_contain_text(words)
         page.reload()
         expect(panel).to_contain_text(words)
-        check_access(person)
+        check_sizes(person)
         panel.get_by_role("button", name="Take back").click()
         expect(panel).to_be_hidden()
     person.say("write always.txt: c")

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.clients.page.browser import Person, Script
-from tests.clients.page.test_page import check_access
+from tests.clients.page.test_page import check_sizes
 from tests.clients.page.test_page_runs import Held
 from tests.harness.server import Server
 from tests.provider.script import say
@@ -44,13 +44,13 @@ def test_the_list_is_searched_and_reached_by_touch(browser: Browser, server: Ser
         person.sees("offline model")
     if not page.locator("#threads").is_visible():
         person.press("Threads")
-    page.get_by_label("Search the titles").fill("alph")
+    page.get_by_label("Search threads").fill("alph")
     expect(page.locator("#threads li")).to_have_count(1)
     expect(page.get_by_role("button", name="Rename hello Alpha")).to_have_css("opacity", "1")
-    check_access(person)
-    page.get_by_label("Search the titles").fill("nothing has this")
+    check_sizes(person)
+    page.get_by_label("Search threads").fill("nothing has this")
     expect(page.locator("#threads ul")).to_have_text("No title has this in it.")
-    page.get_by_label("Search the titles").fill("")
+    page.get_by_label("Search threads").fill("")
     expect(page.locator("#threads ul")).to_contain_text("hello Beta")
     person.check()
     person.close()
@@ -63,7 +63,7 @@ def test_an_empty_thread_has_examples_for_its_mode_and_model(person: Person) -> 
     expect(examples.last).to_have_text("What can you do in this mode?")
     page.select_option("#mode", "code")
     expect(examples.first).to_have_text("write notes.txt: hello")
-    check_access(person)
+    check_sizes(person)
     examples.first.click()
     expect(page.locator("#say")).to_have_value("write notes.txt: hello")
     page.press("#say", "Enter")
@@ -84,7 +84,7 @@ def test_a_message_is_edited_and_run_again(person: Person) -> None:
         field = page.get_by_role("dialog").get_by_label("Message")
         expect(field).to_have_value(("hello", "todo: first; second")[place])
         field.fill(text)
-        check_access(person)
+        check_sizes(person)
         person.press("Run again")
         person.sees("The agent has answered.", "#said")
         page.evaluate("document.getElementById('said').textContent = ''")
@@ -93,15 +93,18 @@ def test_a_message_is_edited_and_run_again(person: Person) -> None:
         expect(own).to_have_text(left)
     person.say("task in code: list")
     person.press("Start it")
-    person.sees("The sub-task in Code mode has ended")
+    person.sees("The agent has answered.", "#said")
     page.get_by_role("button", name="Edit and run again").nth(1).click()
     page.get_by_role("dialog").get_by_label("Message").fill("list")
     person.press("Run again")
+    expect(own).to_have_text(["run", "list"])
+    expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+    page.reload()
     expect(own).to_have_text(["run", "list"])  # and not from a checkpoint within the sub-task
     person.say("write kept.txt: a")
     expect(person.card).to_contain_text("kept.txt")
     page.get_by_role("button", name="Edit and run again").first.click()
-    expect(page.locator(".toast").last).to_have_text("Decide what waits first.")
+    expect(page.locator(".toast").last).to_have_text("First end the run, question or sub-task.")
     person.press("Reject")
 
 
@@ -127,13 +130,13 @@ def test_a_subtask_has_its_outer_conversation_and_its_ends(person: Person) -> No
     assert shown.index("task in code") < shown.index("Sub-task in Code mode begins")
     assert shown.index("Sub-task in Code mode begins") < shown.index("Task\n")
     person.sees("Waits for you, in the sub-task", ".status")
-    check_access(person)
+    check_sizes(person)
     person.press("Approve")
     person.sees("The sub-task in Code mode has ended")
     expect(page.locator("#messages > .boundary")).to_have_count(0)
     page.locator(".call summary", has_text="Sub-task in Code mode").click()
     expect(page.locator(".subtask > :last-child")).to_have_text("Sub-task ends: completed")
-    check_access(person)
+    check_sizes(person)
 
 
 def test_the_picture_of_the_modes_has_a_legend(person: Person) -> None:
@@ -142,7 +145,6 @@ def test_the_picture_of_the_modes_has_a_legend(person: Person) -> None:
     legend = page.get_by_label("Legend")
     expect(legend).to_contain_text("open: you are asked")
     expect(legend).to_contain_text("once something is so")
-    expect(legend).to_contain_text("only you choose it")
     # Of eight modes: not to itself, nor to those that are entered from no or one other mode.
     page.select_option("#mode", "scripted")
     page.wait_for_function("document.querySelector('.others').dataset.mode === 'scripted'")
@@ -151,7 +153,7 @@ def test_the_picture_of_the_modes_has_a_legend(person: Person) -> None:
     assert "waits for a message" in (page.locator(".phase").get_attribute("title") or "")
     limit = page.locator("label", has=page.get_by_label("Limit", exact=True))
     assert "no right" in (limit.get_attribute("title") or "")
-    check_access(person)
+    check_sizes(person)
 
 
 def test_the_todo_list_is_a_strip_above_the_input(person: Person) -> None:
@@ -162,4 +164,4 @@ def test_the_todo_list_is_a_strip_above_the_input(person: Person) -> None:
     expect(strip.get_by_text("change")).to_be_hidden()
     strip.locator("summary").click()
     expect(strip.get_by_text("change")).to_be_visible()
-    check_access(person)
+    check_sizes(person)
