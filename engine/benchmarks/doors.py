@@ -195,7 +195,8 @@ def read_until(terminal: int, shown: bytes, end: float) -> None:
 def list_doors() -> dict[str, list[Contender]]:
     """Each table's contenders; the first one is what the others are compared with."""
     python = [sys.executable, "-c"]
-    module = [sys.executable, "-m"]
+    editor = "from modeshift.__main__ import serve_editor; serve_editor()"
+    chat = [sys.executable, "-m", "modeshift", "chat"]
     return {
         "server": [
             Contender("langgraph dev, empty", start_empty),
@@ -204,11 +205,11 @@ def list_doors() -> dict[str, list[Contender]]:
         ],
         "editor, session/new": [
             Contender("the SDK's echo agent", lambda at: start_editor([*python, ECHO], at)),
-            Contender("modeshift-acp", lambda at: start_editor([*module, "modeshift.editor.main"], at)),
+            Contender("modeshift-acp", lambda at: start_editor([*python, editor], at)),
         ],
         "terminal, first key": [
             Contender("prompt(), create_agent", lambda at: start_terminal([*python, LOOP], at)),
-            Contender("make chat", lambda at: start_terminal([*module, "modeshift", "chat"], at)),
+            Contender("make chat", lambda at: start_terminal(chat, at)),
         ],
     }
 

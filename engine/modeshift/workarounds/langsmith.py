@@ -1,0 +1,33 @@
+"""``load_types_later`` for ``langsmith``; seen with 0.14.17."""
+
+import sys
+from importlib.util import find_spec, module_from_spec
+from threading import RLock
+from typing import Any
+
+TYPES = "langsmith.types"
+
+
+def load_types_later() -> None:
+    """Have the package of its types import its 120 modules at the first use of a name.
+
+    LangGraph imports ``langsmith``, and ``langsmith`` one of these modules: the others were a
+    sixth of the time. No issue asks for it yet: "langsmith.types should import a module at the
+    first use of a name, as langsmith itself does".
+    """
+    spec = None if TYPES in sys.modules else find_spec(TYPES)
+    if spec is None or spec.loader is None:
+        return
+    package, loader, lock, begun = module_from_spec(spec), spec.loader, RLock(), list[str]()
+
+    def load(name: str) -> Any:
+        with lock:
+            if not begun:
+                begun.append(name)
+                loader.exec_module(package)
+        if name not in vars(package):
+            raise AttributeError(f"module {TYPES!r} has no attribute {name!r}")
+        return vars(package)[name]
+
+    vars(package)["__getattr__"] = load
+    sys.modules[TYPES] = package
