@@ -14,6 +14,7 @@ from modeshift.parts import COMMANDS as PARTS
 from modeshift.parts import PROGRAMS, load
 from modeshift.project import use_root
 from modeshift.starting import collect_rarely, start_quickly
+from modeshift.workarounds.pydantic import leaving_out_docstrings
 
 COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "acp": ("print the command line that makes it an agent in an editor (Zed, JetBrains, ...)", {}),
@@ -125,7 +126,8 @@ def serve_editor() -> None:
     """The script ``modeshift-acp``, which an editor starts."""
     start_quickly()
     try:
-        serve = load(PROGRAMS, "modeshift-acp")
+        with leaving_out_docstrings():
+            serve = load(PROGRAMS, "modeshift-acp")
     except UserError as error:
         sys.exit(make_readable(f"modeshift-acp: {error}"))
     serve()
