@@ -84,7 +84,7 @@ class Contender:
     taken: list[Taken] = field(default_factory=list)
 
 
-def measure(process: psutil.Popen, begin: float, *, idle: float = 0.0) -> Taken:
+def measure(process: psutil.Process | psutil.Popen, begin: float, *, idle: float = 0.0) -> Taken:
     """What it has taken since it began; its memory after ``idle`` seconds, if they are given."""
     seconds, times = time.perf_counter() - begin, process.cpu_times()
     processor = times.user + times.system + times.children_user + times.children_system

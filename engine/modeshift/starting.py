@@ -1,4 +1,4 @@
-"""``start_quickly`` and ``collect_rarely``: what a process does before it imports, and after."""
+"""``start_quickly`` and ``collect_rarely``: what a process does before its imports, and after."""
 
 import gc
 import sys
@@ -8,14 +8,10 @@ from modeshift.workarounds.langsmith import load_types_later
 
 
 def start_quickly() -> None:
-    """Look for no cycles of dead objects, as what is imported stays; import less of libraries.
-
-    ``collect_rarely`` is due once the process has its imports.
-    """
+    """Until ``collect_rarely``, look for no dead objects; leave out what imports import in vain."""
     gc.disable()
     modules: dict[str, Any] = sys.modules
-    for command_line in ("httpx._main", "httpx2._main"):  # with rich; they may lack it
-        modules.setdefault(command_line, None)
+    modules.setdefault("httpx._main", None)  # its command line; where rich is missing, so is it
     load_types_later()
 
 

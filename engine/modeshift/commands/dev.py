@@ -162,8 +162,7 @@ def serve_here(host: str, port: int, *, reload: bool, verbose: bool, is_json: bo
 
 def print_when_up(address: str, text: str, *, browser: bool = False) -> None:
     """Print the text as soon as the server answers, below what it has logged, and open the page."""
-    args = (address, text, browser)
-    threading.Thread(target=_await_and_print, args=args, daemon=True).start()
+    threading.Thread(target=_await_and_print, args=(address, text, browser), daemon=True).start()
 
 
 def _await_and_print(address: str, text: str, browser: bool) -> None:

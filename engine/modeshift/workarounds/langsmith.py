@@ -9,11 +9,10 @@ TYPES = "langsmith.types"
 
 
 def load_types_later() -> None:
-    """Have the package of its types import its 120 modules at the first use of a name.
+    """Have this package import its 120 modules where somebody asks for one of its names.
 
-    LangGraph imports ``langsmith``, and ``langsmith`` one of these modules: the others were a
-    sixth of the time. No issue asks for it yet: "langsmith.types should import a module at the
-    first use of a name, as langsmith itself does".
+    LangGraph imports ``langsmith``, which needs one of the modules: the rest was a sixth of the
+    time. No issue asks for it yet: "langsmith.types should import at the first use of a name".
     """
     spec = None if TYPES in sys.modules else find_spec(TYPES)
     if spec is None or spec.loader is None:
@@ -25,9 +24,7 @@ def load_types_later() -> None:
             if not begun:
                 begun.append(name)
                 loader.exec_module(package)
-        if name not in vars(package):
-            raise AttributeError(f"module {TYPES!r} has no attribute {name!r}")
-        return vars(package)[name]
+        return object.__getattribute__(package, name)
 
     vars(package)["__getattr__"] = load
     sys.modules[TYPES] = package
