@@ -13,6 +13,8 @@ from modeshift.modes.plain_text import make_readable
 from modeshift.parts import COMMANDS as PARTS
 from modeshift.parts import PROGRAMS, load
 from modeshift.project import use_root
+from modeshift.starting import collect_rarely, start_quickly
+from modeshift.workarounds.pydantic import leaving_out_docstrings
 
 COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "acp": ("print the command line that makes it an agent in an editor (Zed, JetBrains, ...)", {}),
@@ -109,10 +111,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         if project is not None:
             use_root(project)
+        start_quickly()
         if name in OF_EXTRAS:
             run = load(PARTS, name)
         else:
             run = import_module(f"modeshift.commands.{name.replace('-', '_')}").main
+        collect_rarely()
         lines: list[str] = []
         for line in run(**options):
             if isinstance(line, YesOrNo):
@@ -128,8 +132,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def serve_editor() -> None:
     """The script ``modeshift-acp``, which an editor starts."""
+    start_quickly()
     try:
-        serve = load(PROGRAMS, "modeshift-acp")
+        with leaving_out_docstrings():
+            serve = load(PROGRAMS, "modeshift-acp")
     except UserError as error:
         sys.exit(make_readable(f"modeshift-acp: {error}"))
     serve()

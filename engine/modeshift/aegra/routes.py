@@ -19,8 +19,9 @@ from modeshift.modes.errors import UserError
 from modeshift.server import thread_modes
 from modeshift.server.checkpointer import database
 from modeshift.server.operations import start_telling
-from modeshift.server.process import collect_rarely, stopping_well
+from modeshift.server.process import stopping_well
 from modeshift.server.routes import ROUTES
+from modeshift.starting import collect_rarely
 
 
 @asynccontextmanager

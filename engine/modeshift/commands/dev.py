@@ -12,10 +12,9 @@ import time
 import webbrowser
 from collections.abc import Iterator
 from contextlib import nullcontext
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import TextIO
-
-import httpx
 
 from modeshift.configuration.databases import make_private
 from modeshift.configuration.loading import AgentLoader
@@ -163,25 +162,25 @@ def serve_here(host: str, port: int, *, reload: bool, verbose: bool, is_json: bo
 
 def print_when_up(address: str, text: str, *, browser: bool = False) -> None:
     """Print the text as soon as the server answers, below what it has logged, and open the page."""
-    # Made here: the server changes the ssl module while it starts.
-    client = httpx.Client(base_url=address, headers={"Host": "localhost"}, trust_env=False)
-    args = (client, text, browser)
-    threading.Thread(target=_await_and_print, args=args, daemon=True).start()
+    threading.Thread(target=_await_and_print, args=(address, text, browser), daemon=True).start()
 
 
-def _await_and_print(client: httpx.Client, text: str, browser: bool) -> None:
-    with client:
-        while True:
-            try:
-                client.get("/ok")
-                break
-            except httpx.TransportError:
-                time.sleep(0.1)
+def _await_and_print(address: str, text: str, browser: bool) -> None:
+    while True:
+        connection = HTTPConnection(address.removeprefix("http://"), timeout=5)
+        try:
+            connection.request("GET", "/ok", headers={"Host": "localhost"})
+            connection.getresponse()
+            break
+        except (OSError, HTTPException):
+            time.sleep(0.1)
+        finally:
+            connection.close()
     print(text if text.startswith("{") else f"\n{text}\n", flush=True)
     if browser:
         if os.environ.get("BROWSER") == "1":  # of make, where webbrowser expects a program
             del os.environ["BROWSER"]
-        webbrowser.open(str(client.base_url).removesuffix("/"))
+        webbrowser.open(address)
 
 
 def banner(settings: Settings, deps: AgentDeps, address: str) -> str:

@@ -28,6 +28,7 @@ from acp.schema import ClientCapabilities
 from modeshift.editor.transport import INVALID_PARAMS, Editor, connect_pipes, take_standard_streams
 from modeshift.modes.errors import MissingKeyError, ProviderError, RefusedKeyError, UserError
 from modeshift.project import use_root
+from modeshift.starting import collect_rarely
 
 AUTH_REQUIRED, INTERNAL_ERROR = -32000, -32603
 AUTH_METHOD = schema.AuthMethodAgent(
@@ -163,6 +164,7 @@ async def _serve_editor() -> None:
 
         async def open_agent(client: Client, offered: ClientCapabilities) -> Any:
             agent = await asyncio.to_thread(importlib.import_module, "modeshift.editor.agent")
+            collect_rarely()
             return await stack.enter_async_context(
                 agent.connect(Editor(client, offered, transport.withdraw, transport.shows))
             )

@@ -15,14 +15,15 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from modeshift.configuration.settings import load_settings
 from modeshift.modes.errors import UserError
 from modeshift.server.answers import BindAnswers
+from modeshift.server.checkpointer import settings
 from modeshift.server.gate import Gate
 from modeshift.server.operations import Operations, start_telling
-from modeshift.server.process import collect_rarely, stopping_well
+from modeshift.server.process import stopping_well
 from modeshift.server.routes import ROUTES
 from modeshift.server.thread_ids import OneSpelling
+from modeshift.starting import collect_rarely
 from modeshift.threads.stopping import stop
 from modeshift.workarounds.langgraph_runtime import start_runs_at_once
 
@@ -75,7 +76,7 @@ async def _serve(_: Starlette) -> AsyncIterator[None]:
     start_telling()
     collect_rarely()
     start_runs_at_once(lambda: stop.is_due)
-    async with stopping_well(_settings):
+    async with stopping_well(settings):
         yield
 
 
@@ -84,16 +85,15 @@ async def _explain(_: Request, error: Exception) -> Response:
     return JSONResponse({"detail": str(error)}, 422)
 
 
-_settings = load_settings()
 app = Starlette(
     routes=[*ROUTES],
     lifespan=_serve,
     exception_handlers={UserError: _explain},
     middleware=[
-        Middleware(Gate, origins=_settings.allowed_origins, has_token=bool(_settings.tokens)),
+        Middleware(Gate, origins=settings.allowed_origins, has_token=bool(settings.tokens)),
         Middleware(Operations),
         Middleware(Page),
         Middleware(OneSpelling),
-        Middleware(BindAnswers, names_questions=not _settings.bound_answers),
+        Middleware(BindAnswers, names_questions=not settings.bound_answers),
     ],
 )

@@ -12,9 +12,8 @@ from langgraph.types import Command
 from langgraph_sdk import Auth
 
 from modeshift.configuration.loading import get_served
-from modeshift.configuration.settings import load_settings
 from modeshift.configuration.workspaces import ANYBODY
-from modeshift.server.checkpointer import CLONE, database, is_opened, owners_of
+from modeshift.server.checkpointer import CLONE, database, is_opened, owners_of, settings
 from modeshift.server.kept_fields import check_config
 from modeshift.storage.kept_threads import NAMESPACE
 from modeshift.threads.checks import build_input_check, build_update_check
@@ -24,8 +23,7 @@ GRAPH = "agent"  # its name in langgraph.json
 SERVED = str(uuid5(UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8"), GRAPH))
 """The id of the server's own assistant, as ``langgraph_api.graph`` makes it."""
 auth = Auth()
-_settings = load_settings()
-TOKENS = _settings.tokens
+TOKENS = settings.tokens
 """Users by token; empty if no token is asked for."""
 
 

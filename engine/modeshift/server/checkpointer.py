@@ -29,8 +29,8 @@ from modeshift.workarounds.langgraph_runtime import find_lists
 
 CLONE = {"clone": str(uuid5(NAMESPACE_URL, Path.cwd().as_uri()))}
 """Kept with each run's checkpoints: clones share their database, and not the list of threads."""
-_settings = load_settings()
-database = _settings.open_database()
+settings = load_settings()
+database = settings.open_database()
 """Where this server's threads are."""
 _restoring = Lock()
 
@@ -38,7 +38,7 @@ _restoring = Lock()
 @asynccontextmanager
 async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[Any]]:
     """Named in ``langgraph.json``; without it the server keeps threads in memory."""
-    shorten_log(has_content=_settings.log_format != "json")
+    shorten_log(has_content=settings.log_format != "json")
     await _prepare()
     # Each event loop has a checkpointer, and no run has begun when the first one is made.
     if _restoring.acquire(blocking=False):
@@ -61,8 +61,8 @@ def is_opened() -> bool:
 
 
 async def _prepare() -> None:
-    if not _settings.has_postgres:
-        await asyncio.to_thread(make_private, _settings.checkpoints)
+    if not settings.has_postgres:
+        await asyncio.to_thread(make_private, settings.checkpoints)
     await prepare_tables(database)
 
 

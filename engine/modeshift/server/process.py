@@ -1,7 +1,6 @@
-"""``stopping_well``: the signals that end the server; when Python collects its garbage."""
+"""``stopping_well``: the signals that end the server."""
 
 import asyncio
-import gc
 import logging
 import signal
 import threading
@@ -15,15 +14,6 @@ from modeshift.threads.stopping import stop
 from modeshift.tools.processes.background import end_every_command
 
 log = logging.getLogger("modeshift")
-
-
-def collect_rarely() -> None:
-    """Have Python look for cycles of dead objects less often: it took an eighth of a run.
-
-    What is loaded by now is left out; of what is new there may be 50,000 objects first.
-    """
-    gc.freeze()
-    gc.set_threshold(50_000)
 
 
 @asynccontextmanager

@@ -1,11 +1,12 @@
 """Each workaround is needed still: where one of these fails, the library has what was missing."""
 
 import inspect
+import subprocess
+import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import httpx
 import pytest
@@ -14,9 +15,11 @@ from langgraph.checkpoint.base import id as ids
 from langgraph.graph import message
 from langgraph_runtime_inmem import database, ops  # type: ignore[import-untyped]
 from openai import AsyncOpenAI
+from pydantic import BaseModel
 
 from modeshift.workarounds.langgraph import make_ids_after
 from modeshift.workarounds.openai import WHOLE, tell_ends_apart
+from modeshift.workarounds.pydantic import leaving_out_docstrings
 
 DAY = 86_400 * 10**9
 
@@ -31,7 +34,7 @@ def test_ids_of_checkpoints_go_back_with_the_clock(monkeypatch: pytest.MonkeyPat
     assert make_ids_after(saved) is saved
     later = ids.uuid6()
     assert str(later) > newest
-    assert later.time - UUID(newest).time < DAY
+    assert later.time - ids.UUID(newest).time < DAY
 
 
 def test_the_reducer_of_messages_is_not_public() -> None:
@@ -77,3 +80,82 @@ async def test_openais_client_ends_a_whole_stream_and_a_broken_one_alike() -> No
     assert await read_stream(done, is_told=False) == await read_stream("", is_told=False)
     assert await read_stream(done, is_told=True) == [None, WHOLE]
     assert await read_stream("", is_told=True) == [None]
+
+
+def run(script: str, *arguments: str) -> str:
+    command = [sys.executable, "-c", script, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    return done.stdout
+
+
+COUNT = """
+import langgraph.graph, sys
+print(sum(name.startswith("langsmith.types.") for name in sys.modules))
+"""
+ASK = """
+from langsmith import types
+from langsmith.types import Issue
+from langsmith.types.issue import Issue as same
+assert Issue is same
+types.Issue = "changed"
+try:
+    types.NoSuchThing
+except AttributeError as error:
+    print(error)
+assert types.Issue == "changed", "it runs once"
+print(sum(name[0].isupper() for name in vars(types)))
+"""
+
+
+def test_langgraph_imports_all_types_of_langsmith() -> None:
+    assert int(run(COUNT)) > 100
+    later = "from modeshift.workarounds.langsmith import load_types_later as go; go(); go()\n"
+    assert int(run(later + COUNT)) < 10
+    words, count = run(later + ASK).splitlines()
+    assert "no attribute 'NoSuchThing'" in words
+    assert count == run(ASK).splitlines()[1]
+
+
+def test_who_asks_at_the_same_time_gets_the_type() -> None:
+    script = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from modeshift.workarounds.langsmith import load_types_later
+load_types_later()
+sys.setswitchinterval(1e-5)
+from langsmith import types
+with ThreadPoolExecutor(8) as pool:
+    print(len(set(pool.map(lambda _: types.Issue, range(8)))))
+"""
+    assert run(script) == "1\n"
+
+
+def test_the_editors_sdk_reads_descriptions_from_its_source() -> None:
+    """In an import a third of the time; in a model that somebody else defines they stay."""
+    script = """
+import sys
+from modeshift.workarounds.pydantic import leaving_out_docstrings
+if len(sys.argv) > 1:
+    from acp.schema import ClientCapabilities as model
+else:
+    with leaving_out_docstrings():
+        from acp.schema import ClientCapabilities as model
+print(sum(field.description is not None for field in model.model_fields.values()))
+"""
+    assert int(run(script, "with them")) > 0
+    assert int(run(script)) == 0
+
+    class Described(BaseModel, use_attribute_docstrings=True):
+        name: str
+        """Its name."""
+
+    with pytest.raises(KeyError), leaving_out_docstrings():
+        raise KeyError
+
+    class Again(BaseModel, use_attribute_docstrings=True):
+        name: str
+        """Its name."""
+
+    described = [model.model_fields["name"].description for model in (Described, Again)]
+    assert described == ["Its name."] * 2

@@ -1,0 +1,25 @@
+"""``start_quickly`` and ``collect_rarely``: what a process does before its imports, and after."""
+
+import gc
+import sys
+from typing import Any
+
+from modeshift.workarounds.langsmith import load_types_later
+
+
+def start_quickly() -> None:
+    """Until ``collect_rarely``, look for no dead objects; leave out what imports import in vain."""
+    gc.disable()
+    modules: dict[str, Any] = sys.modules
+    modules.setdefault("httpx._main", None)  # its command line; where rich is missing, so is it
+    load_types_later()
+
+
+def collect_rarely() -> None:
+    """Have Python look for cycles of dead objects less often: it took an eighth of a run.
+
+    What is loaded by now is left out; of what is new there may be 50,000 objects first.
+    """
+    gc.freeze()
+    gc.set_threshold(50_000)
+    gc.enable()
