@@ -78,6 +78,8 @@ def load_ceilings(settings: Settings) -> Ceilings | None:
     turn, thread = settings.max_turn_cost, settings.max_cost
     if turn is None and thread is None:
         return None
+    if all(ceiling is None or ceiling.in_tokens for ceiling in (turn, thread)):
+        return Ceilings(turn, thread)
     return Ceilings(turn, thread, load_prices(settings).find_cost)
 
 
