@@ -78,7 +78,8 @@ async def test_threads_that_the_platform_keeps(server: Server) -> None:
         await thread.say("write kept.txt: 1")
         assert not await thread.waiting(), "it is limited"
         assert (await http.get(path)).json() | {"mode": "code"} == {
-            "mode": "code", "limit": "ask", "approvals": "manual", "is_pending": False
+            "mode": "code", "limit": "ask", "approvals": "manual", "is_pending": False,
+                "remembered": [],
         }  # fmt: skip
         await http.patch(path, json={"limit": None, "mode": "code"})
         await thread.say("write kept.txt: 1")

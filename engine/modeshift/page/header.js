@@ -1,5 +1,6 @@
 // The line on top: thread, mode, approvals, model and tokens. What it shows is the thread's state.
 import { button, get, h } from "/app/dom.js";
+import { notifyButton } from "/app/notify.js";
 
 export class Header {
   constructor(root, { modes, approvals, thread, onset }) {
@@ -38,7 +39,7 @@ export class Header {
       panelButton("☰", "threads"),
       this.title,
       h("div", { class: "row" }, this.badge, this.approvals, this.note),
-      h("div", { class: "row" }, this.usage, this.fill),
+      h("div", { class: "row" }, this.usage, this.fill, notifyButton()),
       panelButton("◨", "details"),
     );
   }

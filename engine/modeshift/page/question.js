@@ -4,6 +4,7 @@ import { changeView } from "/app/diff.js";
 import { argumentsForm } from "/app/form.js";
 import { argumentsView } from "/app/messages.js";
 import { markdown } from "/app/markdown.js";
+import { notify } from "/app/notify.js";
 import { titleOf } from "/app/words.js";
 
 const READING = 500; // milliseconds in which a card that is new is not answered
@@ -49,6 +50,7 @@ export class Question {
       return this.card(action, configs[n].allowed_decisions, previews[n] ?? null, take, draft);
     });
     this.root.append(...cards, ...(all?.show(cards) ?? []));
+    notify(this.modes.get(this.thread.values.mode)?.name ?? "");
     announce(`Waits for you: ${actions.map((one) => titleOf(one, this.modes)).join("; ")}`);
     const isTyping =
       get("say").value !== "" ||

@@ -1,18 +1,19 @@
 """``Page`` and the other middleware that ``langgraph.json`` mounts around the server's routes."""
 
+import gzip
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from mimetypes import guess_type
 from pathlib import Path
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
-from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from modeshift.modes.errors import UserError
@@ -44,12 +45,27 @@ _HEADERS = {
 }
 
 
+_COMMENT = re.compile(rb"^ *//.*$", re.MULTILINE)
+
+
+@cache
+def _load(name: str) -> Response | None:
+    """The file as it is sent: compressed, a script without the lines that are comments."""
+    file = FOLDER / name
+    if not file.is_file():
+        return None
+    data = file.read_bytes()
+    body = gzip.compress(_COMMENT.sub(b"", data) if file.suffix == ".js" else data, mtime=0)
+    etag = f'"{sha256(body).hexdigest()[:32]}"'
+    headers = {**_HEADERS, "Content-Encoding": "gzip", "ETag": etag}
+    return Response(body, headers=headers, media_type=guess_type(name)[0])
+
+
 @dataclass(frozen=True)
 class Page:
     """ASGI middleware, behind the gate: the page, and ``GET /`` for a browser; all else goes on."""
 
     app: ASGIApp
-    _files: StaticFiles = field(default_factory=lambda: StaticFiles(directory=FOLDER), init=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a browser; who asks ``/`` for JSON or anything gets the server's answer."""
@@ -63,12 +79,12 @@ class Page:
             return RedirectResponse(ADDRESS, headers={"Vary": "Accept"})
         if (match := _PATH.fullmatch(scope["path"])) is None:
             return None
-        try:
-            answer = await self._files.get_response(match[1] or "index.html", scope)
-        except HTTPException:  # there is no such file: the server says so
+        answer = _load(match[1] or "index.html")
+        if answer is None:  # there is no such file: the server says so
             return None
-        answer.headers.update(_HEADERS)
-        return GZipMiddleware(answer)
+        if Request(scope).headers.get("if-none-match") == answer.headers["etag"]:
+            return Response(status_code=304, headers=_HEADERS | {"ETag": answer.headers["etag"]})
+        return answer
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from tests.clients.page.browser import Person, Script
 from tests.clients.page.test_page import check_sizes
 from tests.harness.conversation import SECONDS
 from tests.harness.server import Server
-from tests.provider.script import Answer, Call, Step, say
+from tests.provider.script import Answer, Call, Step, call, say
 
 pytestmark = pytest.mark.slow
 
@@ -238,3 +238,46 @@ def test_a_switchs_card_says_what_auto_accept_turns_on(person: Person) -> None:
     expect(person.card).to_contain_text("Switch from Ask to Code mode")
     expect(yes).to_have_count(0)
     expect(person.card).not_to_contain_text("run unasked")
+
+
+WATCHED = """
+window.told = [];
+const Real = window.Notification;
+window.Notification = class extends Real {
+  constructor(title, options) {
+    super(title, options);
+    told.push([title, options.body]);
+  }
+};
+Object.defineProperty(document, "hidden", { get: () => window.isAway === true });
+"""
+
+
+def test_a_page_in_the_background_notifies_once_it_is_told_to(
+    person: Person, script: Script
+) -> None:
+    """And says nothing of what is asked."""
+    page = person.page
+    person.context.grant_permissions(["notifications"], origin=person.url)
+    page.add_init_script(WATCHED)
+    page.reload()
+    for number in range(4):
+        step = call("write_file", path="secret.txt", content="x")
+        script[f"write {number}"] = [step, say("Done.")]
+    toggle = page.get_by_role("button", name="Notify", exact=True)
+    told = []
+    for number, (is_away, is_on) in enumerate([(True, False), (True, True), (False, True)]):
+        if is_on != (toggle.get_attribute("aria-pressed") == "true"):
+            toggle.click()
+            expect(toggle).to_have_attribute("aria-pressed", str(is_on).lower())
+        page.evaluate(f"window.isAway = {str(is_away).lower()}")
+        person.say(f"write {number}", mode="scripted")
+        expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+        told.append(page.evaluate("told.length"))
+        person.press("Reject")
+        person.sees("Done.")
+    assert told == [0, 1, 1]
+    assert page.evaluate("told") == [["Modeshift waits for you", "Scripted"]]
+    toggle.click()
+    expect(toggle).to_have_attribute("aria-pressed", "false")
+    check_sizes(person)
