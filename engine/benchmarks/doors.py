@@ -84,7 +84,7 @@ class Contender:
     taken: list[Taken] = field(default_factory=list)
 
 
-def measure(process: psutil.Process | psutil.Popen, begin: float, *, idle: float = 0.0) -> Taken:
+def measure(process: psutil.Popen, begin: float, *, idle: float = 0.0) -> Taken:
     """What it has taken since it began; its memory after ``idle`` seconds, if they are given."""
     seconds, times = time.perf_counter() - begin, process.cpu_times()
     processor = times.user + times.system + times.children_user + times.children_system
@@ -166,13 +166,13 @@ def start_editor(command: list[str], folder: Path) -> Taken:
 
 def start_terminal(command: list[str], folder: Path) -> Taken:
     """Until the prompt is there and a key is on the screen."""
-    env = prepare(folder)
+    env = {**prepare(folder), "TERM": "xterm"}
+    terminal, theirs = pty.openpty()
     begin = time.perf_counter()
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(TEMPLATE)
-        os.execve(command[0], command, {**env, "TERM": "xterm"})  # noqa: S606
-    process = psutil.Process(pid)
+    process = psutil.Popen(
+        command, cwd=TEMPLATE, env=env, stdin=theirs, stdout=theirs, stderr=theirs,
+        start_new_session=True,
+    )  # fmt: skip
     try:
         for shown, key in ((b">", b"z"), (b"z", b"")):
             read_until(terminal, shown, begin + SECONDS)
@@ -180,16 +180,19 @@ def start_terminal(command: list[str], folder: Path) -> Taken:
         return measure(process, begin)
     finally:
         process.kill()
-        os.waitpid(pid, 0)
+        process.wait()
         os.close(terminal)
+        os.close(theirs)
 
 
 def read_until(terminal: int, shown: bytes, end: float) -> None:
     """Read what the program writes, up to ``shown``."""
+    seen = b""
     while select.select([terminal], [], [], max(0, end - time.perf_counter()))[0]:
-        if shown in os.read(terminal, 100_000):
+        seen += os.read(terminal, 100_000)
+        if shown in seen:
             return
-    raise RuntimeError(f"no {shown!r}")
+    raise RuntimeError(f"no {shown!r} in {seen!r}")
 
 
 def list_doors() -> dict[str, list[Contender]]:

@@ -29,6 +29,17 @@ def test_a_start() -> None:
     assert all(float(row.split()[1]) > 0 for row in rows)
 
 
+def test_each_door() -> None:
+    rows = rows_of("benchmarks.doors", "--rounds", "1")
+    names = [
+        *("langgraph dev, empty", "make dev", "the same, 10 MCP servers"),
+        *("the SDK's echo agent", "modeshift-acp"),
+        *("prompt(), create_agent", "make chat"),
+    ]
+    assert [row[2:26].strip() for row in rows] == names
+    assert all(float(figure) > 0 for row in rows for figure in row[26:].split())
+
+
 def test_few_modes_and_many() -> None:
     short = "--rounds", "1", "--modes", "0", "12", "--proofs", "0"
     *rows, _, proof = rows_of("benchmarks.many_modes", *short)
