@@ -89,7 +89,7 @@ export class Details {
               "small",
               {},
               ` ${WHO[change.decided_by] ?? change.decided_by}` +
-                (change.how ? ` (${change.how})` : "") +
+                (change.how && change.decided_by !== "host" ? ` (${change.how})` : "") +
                 ", " +
                 new Date(change.when).toLocaleTimeString(),
             ),
