@@ -38,6 +38,7 @@ _HEADERS = {
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; trusted-types 'none'; require-trusted-types-for 'script'",
     "Cache-Control": "no-cache",
+    "Vary": "Accept-Encoding",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
@@ -82,8 +83,12 @@ class Page:
         answer = _load(match[1] or "index.html")
         if answer is None:  # there is no such file: the server says so
             return None
-        if Request(scope).headers.get("if-none-match") == answer.headers["etag"]:
+        asked = Request(scope).headers
+        if asked.get("if-none-match") == answer.headers["etag"]:
             return Response(status_code=304, headers=_HEADERS | {"ETag": answer.headers["etag"]})
+        if "gzip" not in asked.get("accept-encoding", ""):
+            plain = gzip.decompress(answer.body)
+            return Response(plain, headers=_HEADERS, media_type=answer.media_type)
         return answer
 
 
