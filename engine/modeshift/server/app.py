@@ -11,6 +11,7 @@ from mimetypes import guess_type
 from pathlib import Path
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -62,6 +63,15 @@ def _load(name: str) -> Response | None:
     return Response(body, headers=headers, media_type=guess_type(name)[0])
 
 
+def _send(loaded: Response, asked: Headers) -> Response:
+    if asked.get("if-none-match") == loaded.headers["etag"]:
+        return Response(status_code=304, headers=_HEADERS | {"ETag": loaded.headers["etag"]})
+    if "gzip" in asked.get("accept-encoding", ""):
+        return loaded
+    plain = gzip.decompress(loaded.body)
+    return Response(plain, headers=_HEADERS, media_type=loaded.media_type)
+
+
 @dataclass(frozen=True)
 class Page:
     """ASGI middleware, behind the gate: the page, and ``GET /`` for a browser; all else goes on."""
@@ -83,13 +93,7 @@ class Page:
         answer = _load(match[1] or "index.html")
         if answer is None:  # there is no such file: the server says so
             return None
-        asked = Request(scope).headers
-        if asked.get("if-none-match") == answer.headers["etag"]:
-            return Response(status_code=304, headers=_HEADERS | {"ETag": answer.headers["etag"]})
-        if "gzip" not in asked.get("accept-encoding", ""):
-            plain = gzip.decompress(answer.body)
-            return Response(plain, headers=_HEADERS, media_type=answer.media_type)
-        return answer
+        return _send(answer, Request(scope).headers)
 
 
 @asynccontextmanager
