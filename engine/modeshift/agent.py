@@ -154,9 +154,11 @@ class Thread:
             return
         agent = await self.load()
         checked = check_settings(agent.live.deps, settings)
+        mailbox = Mailbox(agent.store)
         if "forget" in checked:
-            checked["forget"] = check_forget(*await self._read_news(), checked["forget"])
-        await Mailbox(agent.store).put(self.id, checked)
+            known, before = await self._read_news(), await mailbox.find(self.id, "forget")
+            checked["forget"] = check_forget(*known, before, checked["forget"])
+        await mailbox.put(self.id, checked)
 
     async def remembered(self) -> list[Remembered]:
         """What runs unasked, as a person has said "always", from the next step on."""

@@ -59,16 +59,24 @@ def describe_remembered(deps: AgentDeps, remembered: Remembered) -> str:
 
 
 def check_forget(
-    state: Mapping[str, Any], news: Mapping[str, Any], ids: Sequence[str]
+    state: Mapping[str, Any],
+    news: Mapping[str, Any],
+    before: Sequence[str] | None,
+    ids: Sequence[str],
 ) -> list[str]:
-    """The ids that are to be forgotten, with those of the ``news``; raises ``UserError``."""
+    """The ids that are to be forgotten; raises ``UserError``.
+
+    With those that were ``before``, unless they were given anew: a fork of an older checkpoint has
+    them yet.
+    """
     known = [each["id"] for each in list_remembered(state, news)]
     if unknown := [id for id in ids if id not in (ALL, *known)]:
         raise InvalidInputError(
             f"this thread remembers no approval {unknown[0]!r}; it remembers: "
             f"{', '.join(known) or 'none'}"
         )
-    return [*news.get("forget", ()), *(known if ALL in ids else ids)]
+    gone = [id for id in before or () if id not in known]
+    return list(dict.fromkeys([*gone, *(known if ALL in ids else ids)]))
 
 
 def forget(state: State, ids: Collection[str]) -> Update:

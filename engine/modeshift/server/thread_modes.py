@@ -128,7 +128,8 @@ async def set_mode(request: Request) -> Response:
     if not changed.is_success:
         return pass_on(changed)
     if "forget" in settings:
-        settings["forget"] = check_forget(*await _read(request, mailbox), settings["forget"])
+        known, before = await _read(request, mailbox), await mailbox.find(thread, "forget")
+        settings["forget"] = check_forget(*known, before, settings["forget"])
     await mailbox.put(thread, settings)
     begun = await deps.started_calls.journal.list_going(thread)
     values, news = await _read(request, mailbox)
@@ -146,10 +147,10 @@ async def _take_in(
     path = f"{_get_thread(request)}/state"
     update, given = dict(news), [*values.get("forget", ()), *news.get("forget", ())]
     if given:
-        update |= forget(cast("State", {**values, "parents": []}), given)
-        # The conversations that wait have messages: ``intake`` writes those.
         waiting = list_remembered({"parents": values.get("parents", ())}, {})
-        update["forget"] = [each["id"] for each in waiting if {ALL, each["id"]} & {*given}]
+        if any({ALL, each["id"]} & {*given} for each in waiting):
+            return False  # those conversations have messages: ``intake`` writes them
+        update |= forget(cast("State", {**values, "parents": []}), given)
     phase = values.get("phase", Phase.IDLE)
     if phase == Phase.REVIEWING or phase not in list(Phase):
         state = (await call_server(request, "GET", path)).json()
@@ -233,7 +234,7 @@ async def _read(request: Request, mailbox: Mailbox) -> tuple[dict[str, Any], dic
     """What the state has, and what it has not taken in yet."""
     if is_opened():
         values = await read_values(request.path_params["id"])
-    else:
+    if not is_opened() or values.get("subtask"):  # who waits for it is in earlier checkpoints
         state = await call_server(request, "GET", f"{_get_thread(request)}/state")
         values = dict(state.json()["values"] or {})
     return values, await mailbox.find_news(request.path_params["id"], values.get(REVISION, {}))

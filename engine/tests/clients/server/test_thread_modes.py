@@ -374,3 +374,50 @@ async def test_the_chart_has_the_words_for_approvals(http: httpx.AsyncClient) ->
         ("auto", "Auto-accept", False),
     ]
     assert words[1]["sentence"].startswith("Edits of files")
+
+
+@pytest.mark.parametrize("is_all", [True, False])
+async def test_what_was_allowed_before_a_sub_task_is_taken_back_during_it(
+    server: Server, http: httpx.AsyncClient, client: LangGraphClient, is_all: bool
+) -> None:
+    """Also where its run was stopped and goes on, so that nobody begins a turn."""
+    thread, path = await Thread.new(client), "/threads/{}/mode"
+    await thread.say("run touch one", mode="code")
+    await thread.decide({**APPROVE, "remember": True})
+    (server.workspace / "one").unlink()
+    command = f"touch begun-{is_all}; until [ -e go-{is_all} ]; do sleep 0.05; done"
+    await thread.say(f"task in code: run {command}\nrun touch one")
+    await thread.decide(APPROVE)
+    run = asyncio.create_task(thread.decide(APPROVE))
+    await until((server.workspace / f"begun-{is_all}").exists)
+    (running,) = await client.runs.list(thread.id, status="running")
+    await client.runs.cancel(thread.id, running["run_id"], wait=True)
+    await run
+    (server.workspace / f"go-{is_all}").touch()
+    shown = (await http.get(path.format(thread.id))).json()
+    (kept,) = shown["remembered"]
+    forget = ["all"] if is_all else [kept["id"]]
+    assert (await patch(http, thread, forget=forget))["remembered"] == []
+    await thread.run(input=None)
+    assert [each["args"]["command"] for each in await thread.waiting()] == ["touch one"]
+    assert not (server.workspace / "one").exists()
+
+
+async def test_a_fork_has_nothing_that_was_taken_back_since(
+    server: Server, http: httpx.AsyncClient, client: LangGraphClient
+) -> None:
+    thread = await Thread.new(client)
+    for name in ("one", "two"):
+        await thread.say(f"run touch {name}", mode="code")
+        await thread.decide({**APPROVE, "remember": True})
+        (server.workspace / name).unlink()
+    before: Any = await client.threads.get_state(thread.id)
+    for each in (await http.get(f"/threads/{thread.id}/mode")).json()["remembered"]:
+        await patch(http, thread, forget=[each["id"]])
+        await thread.say("hello")
+    await thread.run(
+        input={"messages": [{"role": "user", "content": "run touch one"}]},
+        checkpoint_id=before["checkpoint"]["checkpoint_id"],
+    )
+    assert [each["args"]["command"] for each in await thread.waiting()] == ["touch one"]
+    assert not (server.workspace / "one").exists()
