@@ -31,9 +31,15 @@ class Ceiling:
         return cls(amount, match[2] is not None)
 
     def measure(self, taken: Mapping[str, Tokens], find_cost: FindCost) -> Decimal:
-        """How much of it that is. Raises ``ConfigurationError`` where a price is not known."""
+        """How much of it that is. Raises ``ConfigurationError`` where that is not known."""
         if not taken:
             return Decimal()
+        if unknown := [name for name, each in sorted(taken.items()) if each["unknown"]]:
+            raise ConfigurationError(
+                f"a ceiling of {self} needs to know what each answer took, and the server of "
+                f"{', '.join(unknown)} does not say; leave it out, or begin a thread with another "
+                "model"
+            )
         if self.in_tokens:
             return Decimal(sum(each["input"] + each["output"] for each in taken.values()))
         if (cost := find_cost(taken)) is None:

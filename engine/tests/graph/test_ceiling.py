@@ -9,7 +9,7 @@ import pytest
 from modeshift.models.ceiling import Ceiling, Ceilings
 from modeshift.models.usage import Tokens
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
-from tests.harness.conversation import APPROVE, REJECT, Conversation, make_agent, restart
+from tests.harness.conversation import APPROVE, REJECT, Conversation, make_agent, restart, script
 
 TOKENS = Ceiling.parse("600 tokens")
 ASKED = "tokens; you are asked at every 600 tokens. Go on?"
@@ -125,6 +125,18 @@ async def test_a_price_that_is_not_known_stops_before_the_next_request(workspace
     await known.say("read a.txt")
     (request,) = await known.waiting()
     assert request["description"].startswith("This turn has taken 2.50 US dollars; you are")
+
+
+async def test_a_model_that_does_not_say_what_it_takes_stops_before_the_next_request(
+    workspace: Path,
+) -> None:
+    (workspace / "a.txt").write_text("a")
+    read = [("read_file", {"path": "a.txt"})]
+    for ceiling in (TOKENS, Ceiling.parse("2.50")):
+        talk = script(workspace, read, read, "end", ceilings=Ceilings(turn=ceiling))
+        with pytest.raises(ConfigurationError, match="what each answer took"):
+            await talk.say("go")
+        assert len(talk.model.asked) == 1
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1e9", "NaN", "5 token", "1,000", "$5", "٣"])
