@@ -173,7 +173,12 @@ class DueCall:
         was_alone = not (calling.commands and calling.commands.name_running())
         run = run_tool(seat, judged, calling, self._config, running.key if running else None)
         with self._observe() as report:
-            message, updates = await (running.keep(run) if running else run)
+            try:
+                message, updates = await (running.keep(run) if running else run)
+            except BaseException:
+                if running is not None:  # it was stopped, and may have taken effect
+                    await asyncio.shield(self._record(running, status="stopped"))
+                raise
             report["state"] = "done" if message.status == "success" else "failed"
         approved = task["planned"]["approved"]
         if approved is not None and approved["edited"]:
@@ -194,16 +199,19 @@ class DueCall:
         self, running: RunningCall, message: ToolMessage, after: FileDigests, done: Done
     ) -> None:
         await running.finish(message, after, done)
+        await self._record(running, status=message.status, result=digest_result(message))
+
+    async def _record(self, running: RunningCall, **ended: str) -> None:
         entry = {
             "kind": "call",
             **self._context.describe(),
             **self._judged.describe(),
+            "message": self.task["planned"].get("message"),
             "approved": self.task["planned"]["approved"] is not None,
-            "status": message.status,
-            "result": digest_result(message),
+            **ended,
         }
-        journal = self._deps.started_calls.journal
-        await append_entry(journal, self._thread, f"call {running.key}", entry)
+        journal, how = self._deps.started_calls.journal, "" if "result" in ended else "stopped "
+        await append_entry(journal, self._thread, f"{how}call {running.key}", entry)
 
     def _follow(self, done: Done) -> Facts:
         """The facts after the call."""

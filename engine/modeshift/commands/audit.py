@@ -45,7 +45,9 @@ async def _report_thread(
             await database.close()
         if entries and not messages:
             async with open_agent(settings, file=file) as agents:
-                messages = await agents.thread(thread).history()
+                values = (await agents.thread(thread).state()).values
+                parts = (values, *values.get("parents", ()), *values.get("subtasks", ()))
+                messages = [one for part in parts for one in part.get("messages", ())]
     if not entries:
         raise InvalidInputError(f"nothing was decided or changed in a thread {thread}")
     problems = [*find_breaks(entries), *find_changed(entries, messages)]

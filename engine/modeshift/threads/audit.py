@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from langchain_core.messages import AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from modeshift.storage.database import Executor
 
@@ -91,13 +91,19 @@ def find_breaks(entries: Sequence[AuditEntry]) -> Iterator[str]:
 def find_changed(entries: Sequence[AuditEntry], messages: Sequence[AnyMessage]) -> Iterator[str]:
     """The results in the conversation that are others than those of the calls that have run.
 
-    A result that is there no more, as a summary has taken its place, is none.
+    A result that is there no more, as a summary has taken its place, is none. Small servers count
+    their calls anew in a fork, or behind a summary: a call is known by its message, too.
     """
-    results = {one.tool_call_id: one for one in messages if isinstance(one, ToolMessage)}
+    results, asking = dict[tuple[str | None, str], ToolMessage](), ""
+    for one in messages:
+        if isinstance(one, AIMessage):
+            asking = str(one.id)
+        elif isinstance(one, ToolMessage):
+            results[asking, one.tool_call_id] = one
     for entry in entries:
         values = entry.values
-        result = results.get(str(values.get("call")))
-        if result is not None and values.get("result") != digest_result(result):
+        result = results.get((values.get("message"), str(values.get("call"))))
+        if result is not None and values.get("result") not in (None, digest_result(result)):
             yield f"entry {entry.number}: the result of {values['tool']} is another by now"
 
 

@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from langgraph.types import Command
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, Interrupt, Overwrite, StateUpdate
 
 from modeshift.agent import APPROVE, Thread, open_agent
 from modeshift.storage.database import Database
@@ -14,6 +16,7 @@ from modeshift.storage.threads import open_saver, prepare_tables
 from modeshift.threads.audit import append_entry, find_breaks, find_changed, read_entries
 from modeshift.threads.journal import Journal
 from tests.clients.commands.conftest import Run, run
+from tests.harness.conversation import until
 from tests.harness.place import UserFolders
 
 __all__ = ["run"]
@@ -75,6 +78,10 @@ async def test_a_deleted_thread_leaves_its_last_digest(url: str, tmp_path: Path)
     ends = await database.execute("SELECT thread_id, number, digest FROM audit_ends")
     assert ends == [("thread", 2, last)]
     await database.close()
+
+
+async def answer(thread: Thread, question: Interrupt) -> None:
+    await thread.answer(question, [APPROVE])
 
 
 async def talk(place: UserFolders) -> Thread:
@@ -163,3 +170,67 @@ async def test_a_run_that_is_cut_off_behind_a_decision_writes_it_once(place: Use
         await thread.go_on()
         entries = await read_entries(settings.open_database(), thread.id)
         assert [entry.values["kind"] for entry in entries] == ["decision", "call"]
+
+
+async def test_a_call_that_was_stopped_is_told(place: UserFolders) -> None:
+    settings = place.settings()
+    async with open_agent(settings) as agents:
+        thread = agents.thread()
+        question = await thread.say("run touch began; sleep 600", mode="code")
+        assert question is not None
+        run = asyncio.ensure_future(answer(thread, question))
+        await until((place.workspace / "began").exists)
+        await thread.stop()
+        await asyncio.wait({run})
+        await thread.say("hello")
+        entries = await read_entries(settings.open_database(), thread.id)
+        assert [entry.values.get("status") for entry in entries] == [None, "stopped"]
+        assert entries[-1].values["approved"]
+        assert [*find_changed(entries, await thread.history())] == []
+
+
+async def test_a_fork_that_counts_its_calls_as_before_is_no_change(place: UserFolders) -> None:
+    """Nor is one with a call that changes nothing; what is changed in it is found."""
+    settings = place.settings()
+    async with open_agent(settings) as agents:
+        thread = agents.thread()
+        await thread.say("hello", mode="code", approvals="auto")
+        fork = replace(thread, config={**(await thread.state()).config})
+        await thread.say("write a.txt: a")
+        for text in ("write b.txt: b", "read a.txt"):
+            await fork.say(text)
+            entries = await read_entries(settings.open_database(), thread.id)
+            assert [*find_changed(entries, await thread.history())] == []
+
+
+@pytest.mark.parametrize("key", ["subtasks", "parents"])
+def test_a_result_that_was_changed_in_another_conversation_of_the_thread_is_found(
+    place: UserFolders, run: Run, key: str
+) -> None:
+    """In that of a sub-task which has ended, or in the outer one while a sub-task goes on."""
+
+    async def begin() -> str:
+        async with open_agent(place.settings()) as agents:
+            thread = agents.thread()
+            await thread.say("write a.txt: a", mode="code", approvals="auto")
+            task = "write b.txt: b" if key == "subtasks" else "run touch c"
+            question = await thread.say(f"task in code: {task}")
+            assert question is not None
+            await thread.answer(question, [APPROVE])
+            return thread.id
+
+    async def change(id: str) -> None:
+        async with open_agent(place.settings()) as agents:
+            thread = agents.thread(id)
+            parts = (await thread.state()).values[key]
+            for one in parts[-1]["messages"]:
+                if one.type == "tool":
+                    one.content = "Created nothing."
+            update = StateUpdate({key: Overwrite(parts)}, "intake")
+            agent = await thread.load()  # which itself takes no such update
+            await CompiledStateGraph.abulk_update_state(agent, thread.config, [[update]])
+
+    thread = asyncio.run(begin())
+    assert "as they were written" in run("audit", "--thread", thread).text
+    asyncio.run(change(thread))
+    assert "is another by now" in run("audit", "--thread", thread).stderr
