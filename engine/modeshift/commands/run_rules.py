@@ -12,6 +12,7 @@ from modeshift.configuration.last_loaded import read_user_file
 from modeshift.configuration.settings import Settings
 from modeshift.modes.errors import ConfigurationError, InvalidCallError, describe_misfit
 from modeshift.modes.files import parse_data
+from modeshift.modes.plain_text import escape_invisible
 from modeshift.modes.rules.matching import Subject, check_pattern, is_server_tool, word_matches
 from modeshift.threads.deps import AgentDeps
 
@@ -55,8 +56,13 @@ async def _allows(deps: AgentDeps, action: ActionRequest, pattern: str) -> bool:
         return False
     if tool.spec.effect.switches_mode:
         return word_matches(pattern, args["mode_slug"])
-    # A call that cannot be remembered is one that a person decides on each time.
-    return "remember" in action and Subject(tool.spec, args).certainly_matches(pattern)
+    # A call that cannot be remembered is one that a person decides on each time. What it is about
+    # must be the same here: a link may have changed, or be another in the server's workspace.
+    subject = Subject(tool.spec, args)
+    is_same = subject.exact is not None and escape_invisible(subject.exact) == action.get(
+        "remember"
+    )
+    return is_same and subject.certainly_matches(pattern)
 
 
 def load_rules(deps: AgentDeps, settings: Settings, file: Path | None) -> RunRules:
@@ -64,7 +70,7 @@ def load_rules(deps: AgentDeps, settings: Settings, file: Path | None) -> RunRul
     if file is None:
         return RunRules()
     workspace = settings.workspaces or settings.workspace
-    if file.resolve().is_relative_to(workspace.resolve()):
+    if _leads_through(file.absolute(), workspace.resolve()):
         raise ConfigurationError(
             f"{file} is in the workspace, where the agent may write; keep the rules elsewhere"
         )
@@ -78,6 +84,13 @@ def load_rules(deps: AgentDeps, settings: Settings, file: Path | None) -> RunRul
         if problem := _find_problem(deps, rule):
             raise ConfigurationError(f"{file}: rule {number}: {problem}")
     return RunRules(rules)
+
+
+def _leads_through(file: Path, folder: Path) -> bool:
+    """Whether it is in the folder, or by way of a link there, which the agent may turn."""
+    steps = [step for step in (file, *file.parents) if step.name != ".."]
+    places = (step.parent.resolve() / step.name for step in steps)
+    return any(folder in place.parents for place in (*places, file.resolve()))
 
 
 def _find_problem(deps: AgentDeps, rule: RunRule) -> str | None:

@@ -3,12 +3,15 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from modeshift.calls.requests import ActionRequest
 from modeshift.commands.run import EXIT_CODES
+from modeshift.commands.run_rules import RunRule, RunRules
 from tests.clients.commands.conftest import Run, Shown
+from tests.harness.conversation import APPROVE, REJECT, Conversation, make_agent
 from tests.harness.place import UserFolders
 
 DENIED = str(EXIT_CODES["denied"])
@@ -129,6 +132,25 @@ def test_what_no_rule_certainly_names_is_denied(
     assert "Denied" in shown.stderr or "refused" in shown.stdout
 
 
+async def test_a_path_that_leads_elsewhere_by_now_is_denied(workspace: Path) -> None:
+    """As in the workspace of a server's thread, which is not the one that is seen here."""
+    (workspace / "src").mkdir()
+    (workspace / "src" / "a.txt").symlink_to(workspace / "other.txt")
+    agent = make_agent(workspace)
+    talk = Conversation(agent)
+    await talk.say("write src/a.txt: x", mode="code")
+    (request,) = await talk.waiting()
+    rules = RunRules([RunRule(mode="code", tool="write_file", pattern="src/*")])
+    deps, action = agent.live.deps, cast("ActionRequest", request)
+    assert (await rules.decide(deps, action, "code"))["type"] == "reject"
+    (workspace / "src" / "a.txt").unlink()
+    assert (await rules.decide(deps, action, "code"))["type"] == "reject"
+    await talk.decide(REJECT)
+    await talk.say("write src/a.txt: x")
+    (action,) = cast("list[ActionRequest]", await talk.waiting())
+    assert await rules.decide(deps, action, "code") == APPROVE
+
+
 def test_a_rule_of_a_sub_tasks_mode_is_not_its_parents(place: UserFolders, say: Say) -> None:
     say("task in ask: write a.txt: x", "--mode", "code", SANDBOX="off")
     assert not (place.workspace / "a.txt").exists()
@@ -159,8 +181,13 @@ def test_rules_are_never_the_workspaces_own(place: UserFolders, run: Run) -> Non
     inside = place.workspace / "rules.yaml"
     inside.write_text(RULES)
     (place.root / "link.yaml").symlink_to(inside)
+    (place.root / "outside.yaml").write_text(RULES)
+    (place.workspace / "outside.yaml").symlink_to(place.root / "outside.yaml")
+    (place.workspace / "folder").symlink_to(place.root)
     for file in (
         inside,
+        place.workspace / "outside.yaml",
+        place.workspace / "folder" / "outside.yaml",
         place.root / "link.yaml",
         place.workspace / ".." / "workspace" / "rules.yaml",
     ):
