@@ -34,6 +34,9 @@ class Opening:
         is_said = bool(self._before) and isinstance(self._before[-1], HumanMessage)
         is_idle = state.get("phase", Phase.IDLE) == Phase.IDLE
         self._goes_on = bool(host_changes) and not is_said and not is_idle
+        # A sub-task begins with a message that nobody has said, and its turn is that of its parent.
+        is_said = is_said and not (state.get("subtask") and len(self._before) == 1)
+        self._is_new = is_said or is_idle
         changes = {key: value for key, value in host_changes.items() if key != "forget"}
         state = cast("State", {**state, **changes})
         self.state, self._dropped = drop_invalid(state, deps.state, deps.chart.phases)
@@ -100,7 +103,7 @@ class Opening:
             "written": state.get("written", []),
             "notices": [*deps.notices, *notices],
             **({"workspace": deps.workspace} if deps.workspace else {}),
-            "usage": Usage() if self._goes_on else NEW_TURN,
+            "usage": NEW_TURN if self._is_new else Usage(),
             **self._forgotten,
             **self._changed,
             "facts": facts,

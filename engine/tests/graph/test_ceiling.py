@@ -80,6 +80,29 @@ async def test_a_message_instead_of_an_answer_allows_nothing(workspace: Path) ->
     assert await taken(talk, "thread") == before
 
 
+@pytest.mark.parametrize("given", [{}, {"approvals": "manual"}, {"mode": "code"}, None])
+async def test_a_run_without_a_message_is_no_new_turn(
+    workspace: Path, given: dict[str, Any] | None
+) -> None:
+    talk = talk_with(workspace, turn=TOKENS)
+    await talk.say("read a.txt\nread a.txt\nread a.txt")
+    spent = await taken(talk)
+    await talk.send(given)
+    assert [request["name"] for request in await talk.waiting()] == ["go_on"]
+    assert await taken(talk) == spent
+
+
+async def test_nor_is_one_at_the_beginning_of_a_sub_task(workspace: Path) -> None:
+    talk = talk_with(workspace, turn=Ceiling.parse("100 tokens"))
+    await talk.say("task in code: read a.txt", mode="code")
+    await talk.decide(APPROVE)
+    spent = await taken(talk)
+    assert (await talk.values())["subtask"] is not None
+    await talk.send({})
+    assert [request["name"] for request in await talk.waiting()] == ["go_on"]
+    assert await taken(talk) == spent
+
+
 async def test_the_question_is_bound_to_what_was_spent(workspace: Path) -> None:
     talk = talk_with(workspace, turn=TOKENS)
     await talk.say("read a.txt\nread a.txt\nread a.txt")
