@@ -37,12 +37,13 @@ class Notifier:
     def tell(self, thread: str, mode: str, request: Mapping[str, Any]) -> None:
         """Tell of a question, in the background; ``request`` is the interrupt's value."""
         question = str(request.get("question"))
-        if question in self._told:  # it is asked again, as the host has set something, say
+        told_of = f"{thread} {question}"  # a copy of a thread asks the same
+        if told_of in self._told:  # it is asked again, as the host has set something, say
             return
         if len(self._tasks) >= MAX_AT_ONCE:
             log.warning("NOTIFY: %d go on already; a question is not told", MAX_AT_ONCE)
             return
-        self._told[question] = None
+        self._told[told_of] = None
         if len(self._told) > MAX_REMEMBERED:
             self._told.popitem(last=False)
         actions = request.get("action_requests") or []

@@ -114,6 +114,18 @@ async def test_a_webhook_that_refuses_or_is_not_there_is_logged(
     assert SIGNING not in caplog.text
 
 
+async def test_the_same_question_in_a_copy_of_the_thread_is_told(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    code = f"import sys; open({str(out)!r}, 'a').write(sys.stdin.read() + '\\n')"
+    notifier = Notifier(write_program(tmp_path, code))
+    for thread in ("thread", "copy", "thread"):
+        notifier.tell(thread, "code", {"question": "1"})
+    tasks: Any = notifier._tasks
+    await asyncio.wait({*tasks})
+    told = [json.loads(line)["thread"] for line in out.read_text().splitlines()]
+    assert sorted(told) == ["copy", "thread"]
+
+
 async def test_no_more_than_so_many_go_on(caplog: pytest.LogCaptureFixture) -> None:
     notifier = Notifier([sys.executable, "-c", "import time; time.sleep(600)"])
     for number in range(module.MAX_AT_ONCE + 5):
