@@ -35,6 +35,8 @@ MAX_PENDING = 8
 """Lines of what is not complete yet."""
 ESCAPE = 0.1
 """Seconds after which Esc is a key of its own: others begin with it."""
+ALONE = 0.5
+"""Seconds without another key after which one key is an answer, and not the start of a word."""
 WAITS = "Modeshift waits for you"
 TYPING, PAUSE = 1.0, 0.5
 """Who has typed so shortly before a question has to pause so long before a key answers it."""
@@ -69,6 +71,12 @@ class Panel:
         self._result: asyncio.Future[str]
         self._title, self._choices, self._at, self._no = "", list[Choice](), 0, ""
         self._is_shown, self._quiet_until, self._typed = False, 0.0, -TYPING
+        self._first: str | None = None
+        """A key that was pressed at the choices, until it is known that it is alone."""
+        self._safe = 0
+        """The choice that the cursor is on at first."""
+        self._words = ""
+        """What was typed at the choices, and is no answer."""
         self._printed, self._is_due, self._wrote = list[str](), False, 0.0
         self._message = Buffer(
             history=FileHistory(str(history)), multiline=True, complete_while_typing=True,
@@ -200,6 +208,9 @@ class Panel:
         if self._reading == "choice" and self._title:
             more = " · v shows all" if self.get_pages() else ""
             lines += [("bold", line) for line in wrap(make_readable(self._title) + more)]
+        if self._reading == "choice" and self._words:
+            said = f"Typed: {to_one_line(self._words, 100)} · Enter approves nothing and keeps it"
+            lines += [(QUIET, line) for line in wrap(said)]
         return _join(lines)
 
     def _show_choices(self) -> StyleAndTextTuples:
@@ -240,6 +251,7 @@ class Panel:
         who was typing when it came.
         """
         self._title, self._choices, self._at, self._no = title, list(choices), at, no
+        self._first, self._words, self._safe = None, "", at
         await self._drain()
         now = asyncio.get_running_loop().time()
         self._quiet_until = now + PAUSE if now - self._typed < TYPING else 0
@@ -326,7 +338,7 @@ class Panel:
             ("c-o", ("message", "choice"), lambda _: self.page()),
             ("s-tab", ("message",), lambda _: self._shift_mode()),
         ]
-        keys = ("up", "down", "enter", "escape", Keys.BracketedPaste, Keys.Any)
+        keys = ("up", "down", "enter", "escape", "backspace", Keys.BracketedPaste, Keys.Any)
         table += [(key, ("choice",), self._press) for key in keys]
         bindings = KeyBindings()
         for sequence, what, act in table:
@@ -358,20 +370,55 @@ class Panel:
         if not self._counts(event):
             return
         key, data = event.key_sequence[0].key, event.data
+        first, self._first = self._first, None
         match key:
             case "up" | "down":
                 self._at = (self._at + (1 if key == "down" else -1)) % len(self._choices)
             case "c-m":
-                self._end(self._choices[self._at].key)
+                self._press_enter(first)
+            case "c-h" if self._words:
+                self._words = self._words[:-1]
+                self._message.delete_before_cursor()
             case "escape":
                 self._end(self._no)
             case Keys.BracketedPaste:
                 pass
-            case _ if data == "v":
-                self.page()
+            case _ if first is not None or self._words:
+                self._say((first or "") + data)
             case _:
+                self._first = data
                 if (place := find_choice(self._choices, data)) is not None:
-                    self._end(self._choices[place].key)
+                    self._at = place
+                asyncio.get_running_loop().call_later(ALONE, self._take_alone, data)
+
+    def _press_enter(self, first: str | None) -> None:
+        if first is not None and self._take(first):
+            return
+        # Words are a message in the place of an answer.
+        self._end(KeyboardInterrupt() if self._words else self._choices[self._at].key)
+
+    def _take_alone(self, data: str) -> None:
+        """Take a key that no other one followed: somebody who types a sentence answers nothing."""
+        if self._reading == "choice" and self._first is data:
+            self._first = None
+            self._take(data)
+
+    def _take(self, data: str) -> bool:
+        """Whether the key is one that does something here; one that is not begins a message."""
+        if data == "v":
+            self.page()
+        elif (place := find_choice(self._choices, data)) is not None:
+            self._end(self._choices[place].key)
+        else:
+            self._say(data)
+            return False
+        return True
+
+    def _say(self, data: str) -> None:
+        """What is typed at the choices is the start of a message."""
+        self._words += data
+        self._at = self._safe
+        self._keep(data)
 
     def _accept(self, buffer: Buffer) -> None:
         if buffer.complete_state is not None and buffer.complete_state.current_completion:

@@ -20,7 +20,6 @@ from acp.client.connection import ClientSideConnection
 from modeshift.configuration.settings import Settings
 from tests.clients.editor.editor import Editor, choosing
 from tests.clients.terminal.terminal import CODE, Terminal
-from tests.clients.terminal.test_chat import CALL
 from tests.harness.aegra import IS_THERE, PYTHON, WHY_NOT
 from tests.harness.conversation import APPROVE, until
 from tests.harness.postgres import Postgres
@@ -103,7 +102,7 @@ def test_make_chat(machine: Machine, settings: dict[str, str]) -> None:
     try:
         terminal = Terminal(ours, cast("Any", process))
         terminal.until(CODE)
-        terminal.play(SAYS, CALL, "a", CODE)
+        terminal.play(SAYS, "a pattern (p)", "a", CODE)
         terminal.leave()
     finally:
         process.kill()

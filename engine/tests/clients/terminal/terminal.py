@@ -122,7 +122,8 @@ class Terminal:
             if len(keys) > 1 and keys.isprintable():
                 self.say(keys, shown)
             else:
-                self.press(keys)
+                # One key counts once no other has followed for a while, or Enter has.
+                self.press(keys + ENTER if len(keys) == 1 and keys.isprintable() else keys)
                 self.until(shown)
         return self.text
 

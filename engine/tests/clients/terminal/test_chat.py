@@ -75,7 +75,8 @@ def test_a_turn_that_a_crash_cut_off_goes_on(tmp_path: Path) -> None:
 
 def test_enter_and_a_paste_reject(code: Terminal, clone: Server) -> None:
     paste = f"\x1b[200~a\x1b[201~x{ENTER}"
-    seen = code.play("write a.txt: a", CALL, paste, WHY, "not now", CODE)
+    code.play("write a.txt: a", CALL, paste, f"{CODE} x", f"\x7f{ENTER}", CALL)
+    seen = code.play(ENTER, WHY, "not now", CODE)
     assert "▸ No\n  why (or nothing)> not now\n  You said no: not now\n" in seen
     assert not (clone.workspace / "a.txt").exists()
 

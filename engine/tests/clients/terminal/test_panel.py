@@ -66,6 +66,29 @@ def test_keys_of_the_list(
     file.unlink(missing_ok=True)
 
 
+@pytest.mark.parametrize("words", ["always", "yes please", "why?", "n", "no"])
+def test_words_typed_at_a_question_answer_nothing(
+    code: Terminal, clone: Server, words: str
+) -> None:
+    """Not even those that begin with the letter of a choice; a message goes on without the call."""
+    code.say("write typed.txt: x", CALL)
+    for key in f"{words} x":  # one by one, as somebody types
+        code.press(key)
+    code.until_sent(f"Typed: {words} x · Enter approves nothing and keeps it")
+    assert "▸ 1 No (r, n)" in code.screen
+    code.press("\x7f")
+    code.until_sent(f"Typed: {words}  · Enter" if words.endswith(" ") else f"Typed: {words}")
+    code.press(ENTER)
+    seen = code.until(f"code> {words}")
+    assert "Nothing is approved." in seen
+    code.press("\x7f" * 20 + "list")
+    code.until("list")
+    code.press(ENTER)
+    code.until(CODE)
+    assert not (clone.workspace / "typed.txt").exists()
+    assert "Ask first" in code.bar
+
+
 def test_a_message_is_kept_while_it_works_and_sent_at_the_end(code: Terminal, pipe: Path) -> None:
     code.play("run cat pipe", CALL, "y", "Esc stops\ncode>", "list", KEPT)
     pipe.write_text("through\n")

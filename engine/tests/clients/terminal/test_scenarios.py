@@ -16,7 +16,7 @@ AT_ONCE, KEYS = "to all (a, y)", {"auto": "u", "always": "t", "approve": "a", "r
 def press(terminal: Terminal, keys: str) -> None:
     """Press them, and wait for what is asked next."""
     before = terminal.text
-    terminal.press(keys)
+    terminal.press(keys if keys == ENTER else keys + ENTER)
     terminal.until_match(WAITS, but=before)
 
 
