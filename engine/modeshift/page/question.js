@@ -27,9 +27,27 @@ export class Question {
     const found = target
       .closest(".card")
       ?.querySelector(`[data-key="${CSS.escape(event.key.toLowerCase())}"]`);
+    const isLetter = event.key.length === 1 && event.key !== " ";
+    const first = this.first ?? "";
+    this.first = null;
+    clearTimeout(this.alone);
+    if (isLetter && (first || !found)) return this.say(event, first + event.key);
     if (!found?.checkVisibility()) return;
     event.preventDefault();
-    found.click();
+    this.first = event.key;
+    this.alone = setTimeout(() => {
+      this.first = null;
+      if (found.isConnected) found.click();
+    }, READING);
+  }
+
+  // Two letters are words, and belong into the box: somebody who types a sentence answers nothing.
+  say(event, text) {
+    event.preventDefault();
+    const box = get("say");
+    box.focus();
+    box.setRangeText(text, box.value.length, box.value.length, "end");
+    box.dispatchEvent(new Event("input"));
   }
 
   draw() {
@@ -37,6 +55,8 @@ export class Question {
     const id = interrupt && !isRunning ? interrupt.value.question : null;
     if (id === this.shown) return;
     this.shown = id;
+    clearTimeout(this.alone);
+    this.first = null;
     this.since = performance.now();
     this.root.replaceChildren();
     if (!id) return;

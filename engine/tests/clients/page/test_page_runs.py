@@ -150,6 +150,9 @@ def test_a_card_is_decided_by_a_key(person: Person, server: Server) -> None:
         page.fill("#say", "")
         page.locator(".card .safe").focus()
         page.keyboard.press("Shift+A")
+        expect(page.locator("#say")).to_have_value("A")  # no key of the card: it is a message's
+        page.fill("#say", "")
+        page.locator(".card .safe").focus()
         page.keyboard.press(f"Control+{key}")
         expect(person.card).to_contain_text(f"{name}.txt")
         page.keyboard.press(key)
@@ -166,6 +169,19 @@ def test_a_card_is_decided_by_a_key(person: Person, server: Server) -> None:
 
 HELD = """() => document.querySelector(".card .safe").dispatchEvent(
   new KeyboardEvent("keydown", { key: "y", bubbles: true, cancelable: true, repeat: true }))"""
+
+
+@pytest.mark.parametrize("words", ["yes please", "no", "why not?", "everything"])
+def test_words_typed_at_a_card_answer_nothing(person: Person, server: Server, words: str) -> None:
+    page = person.page
+    person.say("write typed.txt: a", mode="code")
+    expect(page.locator(":focus")).to_have_text("Reject")
+    page.wait_for_timeout(600)
+    page.keyboard.type(words, delay=80)
+    expect(page.locator("#say")).to_have_value(words)
+    page.wait_for_timeout(700)  # longer than a key has to be alone
+    expect(person.card).to_contain_text("typed.txt")
+    assert not (server.workspace / "typed.txt").exists()
 
 
 def test_esc_stops_the_run_and_nothing_else(person: Person, script: Script) -> None:
