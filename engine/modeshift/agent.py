@@ -64,6 +64,7 @@ GRAPH = "agent"
 """Its name in ``langgraph.json``."""
 TIMEOUT = httpx.Timeout(connect=5, read=300, write=300, pool=5)  # the SDK's
 MAX_TITLE = 80
+_FIND_THREAD = "SELECT 1 FROM checkpoints WHERE thread_id = :thread LIMIT 1"
 _NEWEST = (
     "SELECT thread_id FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id "
     "ORDER BY max(checkpoint_id) DESC LIMIT :limit"
@@ -148,7 +149,7 @@ class Thread:
         Or ``forget`` what is ``remembered``, by ids or ``all``.
         """
         if self.server is not None:
-            await self._create()
+            await self.create()
             with self._explain():
                 await self._client.http.patch(f"/threads/{self.id}/mode", json=settings)
             return
@@ -181,7 +182,7 @@ class Thread:
         with self._explain():
             try:
                 state = await (self.server or await self.load()).aget_state(self.config)
-            except NotFoundError:
+            except (NotFoundError, TypeError):  # RemoteGraph's, of a thread without a checkpoint
                 return StateSnapshot({}, (), self.config, None, None, None, (), ())
         values = dict(state.values or {})
         if "messages" in values:
@@ -207,7 +208,8 @@ class Thread:
     def _client(self) -> LangGraphClient:
         return self.server.client  # type: ignore[union-attr,return-value]  # it is asked before
 
-    async def _create(self, **given: Any) -> None:
+    async def create(self, **given: Any) -> None:
+        """Have the server know the thread, if it does not yet; with what the SDK takes."""
         with self._explain():
             await self._client.threads.create(thread_id=self.id, if_exists="do_nothing", **given)
 
@@ -256,7 +258,7 @@ class Thread:
             else:
                 if isinstance(input, dict) and "messages" in input:
                     title = input["messages"][0]["content"].split("\n")[0][:MAX_TITLE]
-                    await self._create(metadata={"title": title})  # as the page does
+                    await self.create(metadata={"title": title})  # as the page does
                 chunks = self.server.astream(
                     input, self.config, stream_mode=list(self.streams), on_disconnect="cancel"
                 )
@@ -338,11 +340,26 @@ class Agents:
                 raise InvalidInputError("there is no thread yet; leave THREAD out for a new one")
             id = next(iter(newest))
         thread = self.thread(id)
-        if id is not None and not (await thread.state()).values:
+        if id is None or (await thread.state()).values:
+            return thread
+        if self.server is None or not await self._adopt(thread):
             raise InvalidInputError(
                 f"there is no thread {thread.id!r}; leave THREAD out for a new one"
             )
         return thread
+
+    async def _adopt(self, thread: Thread) -> bool:
+        """Have the server know a thread that a process of this clone began without it."""
+        database = self.cache.settings.open_database()
+        try:
+            if not await database.list_columns("checkpoints"):
+                return False
+            if not await database.execute(_FIND_THREAD, thread=thread.id):
+                return False
+        finally:
+            await database.close()
+        await thread.create()
+        return bool((await thread.state()).values)
 
     async def list_threads(self, limit: int = 20) -> dict[str, str]:
         """The threads that were changed last, by id, as a person knows them.

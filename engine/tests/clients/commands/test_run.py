@@ -13,6 +13,7 @@ from modeshift.commands.run_rules import RunRule, RunRules
 from tests.clients.commands.conftest import Run, Shown
 from tests.harness.conversation import APPROVE, REJECT, Conversation, make_agent
 from tests.harness.place import UserFolders
+from tests.harness.server import Server
 
 DENIED = str(EXIT_CODES["denied"])
 RULES = """
@@ -238,3 +239,21 @@ def test_a_message_comes_from_standard_input(run: Run) -> None:
     assert "offline model" in run("run", answers=["hello"]).stdout
     assert "there is no message" in run("run").stderr
     assert "there is no message" in run("run", "--message", " ").stderr
+
+
+def test_a_thread_of_this_process_goes_on_with_a_server_that_starts_later(
+    say: Say, run: Run, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = {
+        "CHECKPOINTS": str(server.folder / "checkpoints.sqlite"),
+        "WORKSPACE": str(server.workspace),
+    }
+    first = read_events(say("hello", "--json", **data))[-1]["thread"]
+    monkeypatch.setattr("modeshift.commands.run.find_server", lambda _: server.url)
+    events = read_events(say("hello again", "--json", "--thread", first, **data))
+    assert events[-1]["thread"] == first
+    assert events[-1]["status"] == "done"
+    wrong = say("hello", "--mode", "nope", **data)
+    assert "unknown mode 'nope'" in wrong.stderr
+    unknown = say("hello", "--thread", f"{first[:-4]}0000", **data)
+    assert "there is no thread" in unknown.stderr
