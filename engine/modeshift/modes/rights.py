@@ -53,6 +53,8 @@ def _are_rules_within(source: Mode, target: Mode, name: str, group: str | None) 
     )
     if not is_same_level and any(kind == "allow" for _, kind in theirs):
         return False
+    if source.is_closed_off(group) and target.grant(group or "") is None:
+        return not theirs
     if target.is_closed_off(group) and not source.is_closed_off(group):
         # It is less than what the source may have done, without the source's rules that allow.
         ours = [rule for rule in ours if rule[1] != "allow" or rule in theirs]

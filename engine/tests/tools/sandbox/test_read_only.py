@@ -101,7 +101,7 @@ LEAKS = {
     "another user's file": "cat {outside}/notes",
     "a link that leads outside": "cat away/notes",
     "what is above": "cat ../outside/notes; ls {outside} && echo REACHED",
-    "where services listen": "ls -A /run /var/run 2>/dev/null | grep -q '[a-z]\\.sock' && echo REACHED",
+    "where services listen": "ls -A /run | grep -q sock && echo REACHED",
     "disks": "ls /dev | grep -q '^[svn][dv]' && echo REACHED",
     "a server on this machine": CONNECT.format("AF_INET", "('127.0.0.1', {tcp})"),
     "the same by the shell": "bash -c 'echo x > /dev/tcp/127.0.0.1/{tcp}' && echo REACHED",
