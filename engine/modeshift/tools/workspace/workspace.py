@@ -167,7 +167,7 @@ class Workspace:
         try:
             real = Path(os.path.realpath(self.root / path))
             is_loop = real.is_symlink()  # what realpath leaves of one
-            above = next(folder for folder in real.parents if folder.exists())
+            above = next((folder for folder in real.parents if folder.exists()), real)
         except (OSError, ValueError, RecursionError) as error:
             raise InvalidCallError(f"path {path[:300]!r} cannot be resolved: {error}") from error
         if not real.is_relative_to(self.root):

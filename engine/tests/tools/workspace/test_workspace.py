@@ -47,7 +47,16 @@ def test_what_is_no_workspace(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        *("../outside", "../outside/file", "/etc/passwd", "link", "link/file", "file", "a/../../x"),
+        *(
+            "../outside",
+            "../outside/file",
+            "/etc/passwd",
+            "/",
+            "link",
+            "link/file",
+            "file",
+            "a/../../x",
+        ),
         *("in/../../outside/file", "proc", "proc/passwd", "fd/3", "self", "dev", "l0"),
         *("\0", "a\0b", "a\nb", "../workspace-evil/file", "loop", "loop/x", "one", "other"),
         *("x" * 5000, "a/" * 3000 + "b"),
