@@ -80,7 +80,7 @@ def _show(entry: AuditEntry) -> Iterator[str]:
     for call in calls:
         what = call.get("decision") or ("not asked" if "calls" in values else call["status"])
         who = f" by {values['who']}" if call.get("decision") and values.get("who") else ""
-        by = " as a person approved" if call.get("approved") else ""
+        by = " as approved" if call.get("approved") else ""
         reason = to_one_line(call["reason"])
         yield f"   {call['tool']}: {what}{who}{by} ({call['verdict']}: {reason})  {call['call']}"
 

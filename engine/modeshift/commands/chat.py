@@ -27,7 +27,7 @@ def main(
     settings = load_settings(env_file)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ConfigurationError(
-            "make chat needs a terminal; a program uses langgraph_sdk: docs/use/approvals.md"
+            "make chat needs a terminal; without one: make run MSG=..., docs/use/headless.md"
         )
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)

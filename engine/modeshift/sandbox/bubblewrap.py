@@ -108,13 +108,19 @@ class Bubblewrap:
             # In a file: they may be more than a command line takes, and everybody sees that.
             content = b"".join(os.fsencode(f"{word}\0") for word in words)
             arguments += ["--args", keep(_write_file(content)), "--chdir", str(folder)]
-            arguments += ["--", "/bin/sh", "-c", line if has_children else f"exec {line}"]
+            script = f"{_HOLD_CHILDREN}; {line}" if has_children else f"exec {line}"
+            arguments += ["--", "/bin/sh", "-c", script]
             git_environment = git.build_git_environment(
                 line, protection.root, is_read_only=calling.is_read_only
             )
             environment = {**git_environment, **CACHES}
             stack.pop_all()
         return Program(arguments, environment, descriptors=tuple(descriptors), lacks=lacks)
+
+
+_HOLD_CHILDREN = "ulimit -u 4096 2>/dev/null || ulimit -p 4096 2>/dev/null"
+"""The kernel counts processes and threads of this sandbox alone, and none of root's: ours are
+counted from outside, which one that doubles outruns. dash has another letter for it."""
 
 
 def _close_off(options: SandboxOptions, calling: Calling) -> tuple[SandboxOptions, Calling]:

@@ -71,7 +71,7 @@ def test_what_does_not_hold_is_told(fake: Path, workspace: Path) -> None:
     """A program that starts what is tried first, and nothing else."""
     make_program(
         fake,
-        'case "$*" in --help) echo --ro-bind-fd;; --version) echo fake;; *"-c true") ;; '
+        'case "$*" in --help) echo --ro-bind-fd;; --version) echo fake;; *"; true") ;; '
         "*) exit 1;; esac",
     )
     tried = [row.status for row in check(workspace) if "tried" in row.text]
