@@ -75,7 +75,6 @@ def render_mode_words(  # noqa: PLR0913  # what the template has
     how_to_work: str = "",
     edit_limit: str = "",
     command_limit: str = "",
-    has_closed_commands: bool = False,
     host_limit: str = "",
     custom_instructions: str = "",
     rules: str = "",
@@ -94,7 +93,6 @@ def render_mode_words(  # noqa: PLR0913  # what the template has
         how_to_work: The text of the mode's Markdown file, if it has one.
         edit_limit: Which files alone may be changed, in words; empty for no limit.
         command_limit: Which commands alone may be run; empty for no limit.
-        has_closed_commands: Whether its commands run in the read-only sandbox alone.
         host_limit: What the host lets this thread do at most; empty for no limit.
         custom_instructions: The user's for this mode.
         rules: The project's for this mode, as Markdown.
@@ -113,7 +111,6 @@ def render_mode_words(  # noqa: PLR0913  # what the template has
         how_to_work=how_to_work,
         edit_limit=edit_limit,
         command_limit=command_limit,
-        has_closed_commands=has_closed_commands,
         host_limit=host_limit,
         custom_instructions=custom_instructions,
         rules=rules,
