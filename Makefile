@@ -33,7 +33,7 @@ serve: venv # serve it in several processes, on the Postgres of DATABASE_URL; PO
 chat: venv ## talk to the agent in this terminal, on the server if one runs; THREAD=id|last MODE=slug WORKSPACE=path
 	@exec $(MODESHIFT) chat $(call option,thread,THREAD) $(call option,mode,MODE)
 
-run: ## say one message without a terminal, for CI and scripts; MSG=text THREAD=id|last MODE=slug LIMIT=slug RULES=file MAX_COST=2.50 JSON=1
+run: # say one message without a terminal, for CI and scripts; MSG=text THREAD=id|last MODE=slug LIMIT=slug RULES=file MAX_COST=2.50 JSON=1
 	@$(AGAIN) venv >&2
 	@exec env -u MAX_COST $(MODESHIFT) run $(call option,message,MSG) $(call option,thread,THREAD) \
 	  $(call option,mode,MODE) $(call option,limit,LIMIT) $(call option,rules,RULES) \
@@ -57,7 +57,7 @@ trust: venv ## show and trust a workspace's own modes, rules and MCP servers; WO
 usage: venv # print the tokens that threads have taken, and their cost; THREAD=id JSON=1
 	@$(MODESHIFT) usage $(call option,thread,THREAD) $(call flag,json,JSON)
 
-audit: venv ## print who decided what and what has run, and check it; THREAD=id DIGEST=digest JSON=1
+audit: venv # print who decided what and what has run, and check it; THREAD=id DIGEST=digest JSON=1
 	@$(MODESHIFT) audit $(call option,thread,THREAD) $(call option,digest,DIGEST) $(call flag,json,JSON)
 
 clean-data: venv # remove the threads of the dev server and the sessions of editors
