@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
+from typing_extensions import TypedDict
 
 from modeshift.project import find_root
 
@@ -67,55 +68,34 @@ def render_summary_request(*, has_files: bool = True) -> str:
     return _render("_summary.md", has_files=has_files)
 
 
-def render_mode_words(  # noqa: PLR0913  # what the template has
-    *,
-    name: str,
-    role_definition: str,
-    tools: Sequence[str],
-    how_to_work: str = "",
-    edit_limit: str = "",
-    command_limit: str = "",
-    host_limit: str = "",
-    custom_instructions: str = "",
-    rules: str = "",
-    open_modes: str = "",
-    task_modes: str = "",
-    is_subtask: bool = False,
-    has_files: bool = True,
-    folder: Path | None = None,
-) -> str:
-    """What the model is told when it enters a mode.
+class ModeWords(TypedDict):
+    """What ``_mode.md`` is filled in from; a limit in words is empty where there is none."""
 
-    Args:
-        name: The mode's.
-        role_definition: The mode's.
-        tools: The names of its tools.
-        how_to_work: The text of the mode's Markdown file, if it has one.
-        edit_limit: Which files alone may be changed, in words; empty for no limit.
-        command_limit: Which commands alone may be run; empty for no limit.
-        host_limit: What the host lets this thread do at most; empty for no limit.
-        custom_instructions: The user's for this mode.
-        rules: The project's for this mode, as Markdown.
-        open_modes: The modes to ask for from here, with their conditions; empty for all.
-        task_modes: Those in which a sub-task may begin; empty for all.
-        is_subtask: Whether it is in the mode for a sub-task.
-        has_files: Whether a tool works on files, or runs commands.
-        folder: Whose ``_mode.md`` is taken, if it has one, instead of the clone's.
-    """
-    return _render(
-        "_mode.md",
-        folder,
-        name=name,
-        role_definition=role_definition,
-        tools=tools,
-        how_to_work=how_to_work,
-        edit_limit=edit_limit,
-        command_limit=command_limit,
-        host_limit=host_limit,
-        custom_instructions=custom_instructions,
-        rules=rules,
-        open_modes=open_modes,
-        task_modes=task_modes,
-        is_subtask=is_subtask,
-        has_files=has_files,
-    )
+    name: str
+    role_definition: str
+    tools: Sequence[str]
+    """Their names."""
+    how_to_work: str
+    """The text of the mode's Markdown file, if it has one."""
+    edit_limit: str
+    """Which files alone may be changed."""
+    command_limit: str
+    """Which commands alone may be run."""
+    host_limit: str
+    """What the host lets this thread do at most."""
+    custom_instructions: str
+    """The user's for this mode."""
+    rules: str
+    """The project's for this mode, as Markdown."""
+    open_modes: str
+    """The modes to ask for from here, with their conditions; empty for all."""
+    task_modes: str
+    """Those in which a sub-task may begin; empty for all."""
+    is_subtask: bool
+    has_files: bool
+    """Whether a tool works on files, or runs commands."""
+
+
+def render_mode_words(words: ModeWords, folder: Path | None = None) -> str:
+    """What the model is told when it enters a mode, by the ``_mode.md`` in ``folder``, if any."""
+    return _render("_mode.md", folder, **words)

@@ -40,7 +40,7 @@ from modeshift.modes.policy import (
 )
 from modeshift.modes.rights import find_growth
 from modeshift.project import load_project
-from modeshift.prompts import render_mode_words, render_system_prompt
+from modeshift.prompts import ModeWords, render_mode_words, render_system_prompt
 from modeshift.tools.server_tools import ManagedServer
 from modeshift.tools.toolbox import Toolbox
 
@@ -129,7 +129,7 @@ class Seat:
         """What the model is told when it enters the mode."""
         mode, shared = self.mode, self._shared
         files = dict.fromkeys(filter(None, (mode.edit_limit for mode in self._rights)))
-        return render_mode_words(
+        words = ModeWords(
             name=mode.name,
             role_definition=mode.role_definition,
             tools=self.model.names,
@@ -145,8 +145,8 @@ class Seat:
             task_modes=self._describe_ways(Way.TASK),
             is_subtask=self.depth > 0,
             has_files=shared.toolbox.has_workspace,
-            folder=shared.prompts,
         )
+        return render_mode_words(words, shared.prompts)
 
     def _describe_ways(self, way: Way) -> str:
         """The modes that are open from here; empty if all are, or none can be asked for."""
