@@ -34,6 +34,10 @@ class Notifier:
     _told: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        if self.url:  # which is often a secret: httpx logs each address
+            logging.getLogger("httpx").setLevel(logging.WARNING)
+
     def tell(self, thread: str, mode: str, request: Mapping[str, Any]) -> None:
         """Tell of a question, in the background; ``request`` is the interrupt's value."""
         question = str(request.get("question"))

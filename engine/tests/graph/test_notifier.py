@@ -77,7 +77,10 @@ async def test_a_program_is_told_once_and_without_content(workspace: Path, tmp_p
     await until(lambda: len(out.read_text().splitlines()) == 2)
 
 
-async def test_an_address_is_sent_a_signed_object(workspace: Path) -> None:
+async def test_an_address_is_sent_a_signed_object(
+    workspace: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     async with hooked("204 No Content") as (url, taken):
         await ask(workspace, Notifier(url=url, secret=SIGNING.encode(), has_content=True))
         await until(lambda: bool(taken))
@@ -85,6 +88,7 @@ async def test_an_address_is_sent_a_signed_object(workspace: Path) -> None:
         signature = hmac.new(SIGNING.encode(), body, hashlib.sha256).hexdigest()
         assert f"x-modeshift-signature: {signature}".encode() in head
         assert "Code mode wants to use write_file" in json.loads(body)["content"]
+        assert url not in caplog.text  # it is often a secret
 
 
 @pytest.mark.parametrize("code", ["import time; time.sleep(600)", "raise SystemExit(3)", None])
