@@ -46,6 +46,7 @@ v, Ctrl-O        show the whole of what was shown in part; at a question v alone
 Enter alone asks an open question again, or goes on with a turn."""
 CUT_OFF = "The last turn was interrupted. Enter goes on with it; so does a message."
 POSTPONED = "Nothing is approved. Enter asks again; a message goes on without it."
+NOTHING = "nothing"
 _COMMAND = re.compile(r"/([\w-]+)(?:\s+(.*))?", re.DOTALL)
 
 
@@ -230,14 +231,15 @@ class Chat:
         if not remembered:
             self._screen.words('No "always" of yours holds in this thread.')
             return
-        choices = [Choice("#", "Nothing")]
+        choices = [Choice(NOTHING, "Nothing")]
         choices += [
             Choice(each["id"], describe_remembered(self._deps, each)) for each in remembered
         ]
         choices.append(Choice(ALL, "All of these"))
-        key = await self._panel.choose("Take back what runs unasked", choices, "#")
-        if key != "#":
+        key = await self._panel.choose("Take back what runs unasked", choices, NOTHING)
+        if key != NOTHING:
             await self.thread.set(forget=[key])
+            self._screen.words("It asks again from the next step on.", FAINT)
 
     def _tell_allowed(self, update: Mapping[str, Any]) -> None:
         for each in find_new(self._state.values, update):
@@ -247,10 +249,10 @@ class Chat:
     async def _choose_thread(self) -> None:
         threads = await self._agents.list_threads()
         threads.pop(self.thread.id, None)
-        choices = [Choice("#", "Stay in this one")]
+        choices = [Choice(NOTHING, "Stay in this one")]
         choices += [Choice(id, to_one_line(told, 200)) for id, told in threads.items()]
-        key = await self._panel.choose("Go on with which thread?", choices, "#")
-        if key != "#":
+        key = await self._panel.choose("Go on with which thread?", choices, NOTHING)
+        if key != NOTHING:
             self._chosen = {}
             await self._open(self._agents.thread(key))
 

@@ -44,7 +44,7 @@ async def test_the_server_has_the_conversation(server: Server, chat: Terminal) -
 def test_the_last_thread_of_the_server(server: Server, chat: Terminal) -> None:  # it made it
     with chatting(server, "--thread", "last", AUTH_TOKEN=OWNER) as terminal:
         assert "\n> write a.txt: a\n" in terminal.until(CODE)
-        assert "\n▸ 1 Stay in this one" in terminal.say("/threads", "(#)")
+        assert "\n▸ 1 Stay in this one" in terminal.say("/threads", "Stay in this one")
 
 
 def test_ctrl_c_stops_the_run_on_the_server(server: Server, chat: Terminal) -> None:
