@@ -149,7 +149,7 @@ class Thread:
         Or ``forget`` what is ``remembered``, by ids or ``all``.
         """
         if self.server is not None:
-            await self.create()
+            await self._create()
             with self._explain():
                 await self._client.http.patch(f"/threads/{self.id}/mode", json=settings)
             return
@@ -182,7 +182,10 @@ class Thread:
         with self._explain():
             try:
                 state = await (self.server or await self.load()).aget_state(self.config)
-            except (NotFoundError, TypeError):  # RemoteGraph's, of a thread without a checkpoint
+            except (NotFoundError, TypeError) as error:
+                # RemoteGraph's, of a thread without a checkpoint; here it would be a fault.
+                if self.server is None and isinstance(error, TypeError):
+                    raise
                 return StateSnapshot({}, (), self.config, None, None, None, (), ())
         values = dict(state.values or {})
         if "messages" in values:
@@ -208,7 +211,7 @@ class Thread:
     def _client(self) -> LangGraphClient:
         return self.server.client  # type: ignore[union-attr,return-value]  # it is asked before
 
-    async def create(self, **given: Any) -> None:
+    async def _create(self, **given: Any) -> None:
         """Have the server know the thread, if it does not yet; with what the SDK takes."""
         with self._explain():
             await self._client.threads.create(thread_id=self.id, if_exists="do_nothing", **given)
@@ -258,7 +261,7 @@ class Thread:
             else:
                 if isinstance(input, dict) and "messages" in input:
                     title = input["messages"][0]["content"].split("\n")[0][:MAX_TITLE]
-                    await self.create(metadata={"title": title})  # as the page does
+                    await self._create(metadata={"title": title})  # as the page does
                 chunks = self.server.astream(
                     input, self.config, stream_mode=list(self.streams), on_disconnect="cancel"
                 )
@@ -358,7 +361,7 @@ class Agents:
                 return False
         finally:
             await database.close()
-        await thread.create()
+        await thread._create()
         return bool((await thread.state()).values)
 
     async def list_threads(self, limit: int = 20) -> dict[str, str]:

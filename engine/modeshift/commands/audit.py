@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from json import dumps
+from pathlib import Path
 from typing import Any
 
 from modeshift.agent import open_agent
@@ -37,7 +38,7 @@ async def _report_thread(
     settings: Settings, thread: str, digest: str | None, json: bool
 ) -> list[str]:
     entries, messages = list[AuditEntry](), list[Any]()
-    for file in dict.fromkeys((settings.checkpoints, settings.sessions)):
+    for file in _list_files(settings):
         database = settings.open_database(file)
         try:
             entries = entries or await _read(database, thread)
@@ -64,6 +65,14 @@ async def _report_thread(
     return [*shown, f"{len(entries)} entries, as they were written; the last: {entries[-1].digest}"]
 
 
+def _list_files(settings: Settings) -> list[Path]:
+    """Those of threads and of sessions that there are; in Postgres one database has both."""
+    if settings.has_postgres:
+        return [settings.checkpoints]
+    files = dict.fromkeys((settings.checkpoints, settings.sessions))
+    return [file for file in files if file.exists()]
+
+
 async def _read(database: Database, thread: str) -> list[AuditEntry]:
     if not await database.list_columns("audit"):
         return []
@@ -87,7 +96,7 @@ def _show(entry: AuditEntry) -> Iterator[str]:
 
 async def _report_all(settings: Settings, json: bool) -> list[str]:
     threads, problems = list[dict[str, Any]](), list[str]()
-    for file in dict.fromkeys((settings.checkpoints, settings.sessions)):
+    for file in _list_files(settings):
         database = settings.open_database(file)
         try:
             if not await database.list_columns("audit"):
@@ -102,8 +111,6 @@ async def _report_all(settings: Settings, json: bool) -> list[str]:
                 threads.append(end)
         finally:
             await database.close()
-        if settings.has_postgres:  # one database for both
-            break
     if problems:
         raise StorageError(f"an audit was changed: {'; '.join(problems)}")
     if json:

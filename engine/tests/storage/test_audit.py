@@ -130,6 +130,7 @@ async def test_a_result_that_was_changed_in_the_conversation_is_found(place: Use
 
 def test_make_audit_prints_and_checks(place: UserFolders, run: Run) -> None:
     assert "nothing was decided or changed in any thread" in run("audit").text
+    assert not place.settings().checkpoints.exists()  # a look makes no file
     thread = asyncio.run(talk(place)).id
     last = run("audit", "--thread", thread).text.split()[-1]
     shown = run("audit", "--thread", thread, "--digest", last).text
