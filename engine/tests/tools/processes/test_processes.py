@@ -1,6 +1,7 @@
 """Commands without a sandbox: how they end, what they print, what they get."""
 
 import asyncio
+import gc
 import os
 import subprocess
 from pathlib import Path
@@ -88,6 +89,15 @@ async def test_a_loop_that_ends_as_a_program_starts_does_not_hang(mark: str) -> 
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(task, SECONDS)
     await wait_for(False, mark)
+    # asyncio hears of the end in a thread; the test's loop must not close before.
+    while any(each.returncode is None for each in find_started(mark)):
+        await asyncio.sleep(0.01)
+
+
+def find_started(mark: str) -> list[subprocess.Popen[bytes]]:
+    """What this process started with the mark and still holds."""
+    held = [each for each in gc.get_objects() if isinstance(each, subprocess.Popen)]
+    return [each for each in held if str(each.args) == str(("sleep", mark))]
 
 
 async def test_a_cancelled_command_ends(shell: Run, mark: str) -> None:
