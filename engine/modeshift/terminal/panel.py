@@ -40,7 +40,7 @@ ALONE = 0.5
 WAITS = "Modeshift waits for you"
 TYPING, PAUSE = 1.0, 0.5
 """Who has typed so shortly before a question has to pause so long before a key answers it."""
-BUSY, QUIET = "ansicyan", "ansibrightblack"
+BUSY, QUIET = "ansicyan", "dim"
 Reading = Literal["message", "answer", "choice"]
 
 

@@ -9,18 +9,29 @@ from prompt_toolkit.utils import get_cwidth
 from pygments import highlight
 from pygments.formatters import TerminalFormatter
 from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
+from pygments.token import Token
 from pygments.util import ClassNotFound
 
 from modeshift.calls.previews import FileChange
 from modeshift.modes.plain_text import make_readable
 
-FAINT, BOLD, ITALIC, ADDED, REMOVED, ALERT, CODE = "90", "1", "3", "32", "31", "33", "36"
+# No yellow, blue or bright black: common palettes have one that can hardly be read.
+BOLD, FAINT, ITALIC, REMOVED, ADDED, ALERT, CODE = "1", "2", "3", "31", "32", "35", "36"
 STYLES = {"+": ADDED, "-": REMOVED, " ": FAINT}
 MAX_WIDTH = 100
 HEAD, TAIL = 4, 8
 """Lines that are shown of a long result."""
 HALF = 30
 """Lines that are shown of each end of a long diff or plan."""
+LANGUAGE_COLOURS = {
+    Token: ("", ""),
+    Token.Keyword: ("magenta", "magenta"),
+    Token.String: ("green", "green"),
+    Token.Comment: ("cyan", "cyan"),
+    Token.Generic.Deleted: ("red", "red"),
+    Token.Generic.Inserted: ("green", "green"),
+}
+"""For a light and a dark background, which nobody can tell apart here: the same."""
 MAX_COLOURED = 100_000
 """Characters of code; more is shown without colours."""
 PAGED = "v shows all"
@@ -94,7 +105,7 @@ def colour(lines: list[str], *, language: str = "", path: str = "") -> list[str]
         lexer = find(path or language, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return lines
-    shown = str(highlight(code, lexer, TerminalFormatter())).split("\n")
+    shown = str(highlight(code, lexer, TerminalFormatter(colorscheme=LANGUAGE_COLOURS))).split("\n")
     return shown if PAINT.sub("", "\n".join(shown)) == code else lines
 
 

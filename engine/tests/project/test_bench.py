@@ -40,6 +40,11 @@ def test_each_door() -> None:
     assert all(float(figure) > 0 for row in rows for figure in row[26:].split())
 
 
+def test_a_long_answer() -> None:
+    cat, chat = rows_of("benchmarks.terminal", "--rounds", "1")
+    assert all(float(figure) > 0 for figure in [*cat.split()[1:], *chat.split()[2:]])
+
+
 def test_few_modes_and_many() -> None:
     short = "--rounds", "1", "--modes", "0", "12", "--proofs", "0"
     *rows, _, proof, both = rows_of("benchmarks.many_modes", *short)

@@ -17,7 +17,7 @@ from tests.harness import prefork
 from tests.harness.conversation import SECONDS
 from tests.harness.server import Server
 
-COLUMNS, LINES = 80, 100
+COLUMNS, LINES, FAINT_AS = 80, 100, 90
 CTRL_C, CTRL_D, ENTER, ESC, UP, DOWN = "\x03", "\x04", "\r", "\x1b", "\x1b[A", "\x1b[B"
 BAR = "── "
 ASK, CODE = "\n\nask>", "\n\ncode>"
@@ -25,9 +25,12 @@ ASK, CODE = "\n\nask>", "\n\ncode>"
 
 
 class _Screen(pyte.Screen):
-    """Answers where the cursor is, as terminals do."""
+    """Answers where the cursor is, as terminals do; faint, which pyte leaves out, is grey."""
 
     descriptor: int
+
+    def select_graphic_rendition(self, *attrs: int) -> None:
+        super().select_graphic_rendition(*(FAINT_AS if each == 2 else each for each in attrs))
 
     def write_process_input(self, data: str) -> None:
         os.write(self.descriptor, data.encode())

@@ -316,6 +316,16 @@ def test_no_answer_takes_long(piece: str) -> None:
     assert time.process_time() - begun < 20, "it took hours where it is not linear"
 
 
+def test_only_colours_that_can_be_read_on_light_and_dark(code: Terminal) -> None:
+    """xterm's yellow is too light on white, its blue too dark on black; Solarized's bright black
+    is its dark background."""
+    begin = len(code.received)
+    code.play("write coloured.py: def f(): return 'x'  # y", CALL, "n", WHY, ENTER, CODE)
+    sent = re.findall(rb"\x1b\[([\d;]+)m", code.received[begin:])
+    used = {int(each) for codes in sent for each in codes.split(b";")}
+    assert {2, 32, 35, 36} <= used <= {0, 1, 2, 3, 31, 32, 35, 36, 39, 49}
+
+
 @pytest.mark.parametrize("settings", [{"NO_COLOR": "1"}, {"term": "dumb"}])
 def test_a_terminal_without_colours(tmp_path: Path, settings: dict[str, Any]) -> None:
     with chatting(Server(tmp_path), "--mode", "code", **settings) as terminal:
