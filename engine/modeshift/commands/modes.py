@@ -13,7 +13,7 @@ from modeshift.configuration.settings import load_settings
 from modeshift.modes.edges.edges import ANY
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ToolFailedError
-from modeshift.modes.mode import Mode
+from modeshift.modes.mode import Level, Mode
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.policy import Approvals, find_risk, list_free_commands, verdict
 from modeshift.modes.rules.permissions import Kind
@@ -128,7 +128,8 @@ def _indent(text: str) -> Iterator[str]:
 
 def _name_mode(deps: AgentDeps, mode: Mode) -> str:
     default = ", the default" if mode.slug == deps.catalog.default else ""
-    return f"{mode.slug}  {mode.name}  ({mode.level}: {mode.file}{default})"
+    whose = "" if mode.level is Level.BUILT_IN else f"{mode.level}: "
+    return f"{mode.slug}  {mode.name}  ({whose}{mode.file}{default})"
 
 
 def _describe_mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterator[str]:

@@ -377,7 +377,4 @@ def _is_tool_within(mode: Mode, limit: Mode, tool: ToolSpec) -> bool:
 
 def describe_limit(limit: Mode) -> str:
     """For the model."""
-    return (
-        f"The host limits this thread to what {limit.name} mode may do, and no approval "
-        "changes that."
-    )
+    return f"This thread is limited to what {limit.name} mode may do, and no approval changes that."

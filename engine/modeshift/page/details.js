@@ -38,7 +38,7 @@ export class Details {
   draw(settings) {
     const { values } = this.thread;
     this.machine.draw(
-      settings.mode,
+      settings,
       this.thread.interrupt
         ? "reviewing"
         : this.thread.isRunning

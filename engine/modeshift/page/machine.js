@@ -15,12 +15,10 @@ export class Machine {
     this.edges = asked
       .filter((way) => at.has(way.source) && at.has(way.target))
       .map((way) => {
-        const title = svg(
-          "title",
-          {},
+        const about =
           `${way.source} to ${way.target}: ` +
-            (way.when || (way.is_free ? "nobody is asked" : "a person says yes")),
-        );
+          (way.when || (way.is_free ? "nobody is asked" : "a person says yes"));
+        const title = svg("title", {}, about);
         const path = svg(
           "path",
           {
@@ -30,7 +28,7 @@ export class Machine {
           },
           title,
         );
-        return { ...way, path, title };
+        return { ...way, path, title, about };
       });
     this.at = at;
     this.others = svg("g", { class: "others" });
@@ -97,13 +95,22 @@ export class Machine {
       .filter((way) => !way.is_task)
       .flatMap((way) => way.to);
     return [...this.modes.keys()].filter(
-      (slug) => slug !== mode && !own.includes(slug) && (to.includes("*") || to.includes(slug)),
+      (slug) =>
+        slug !== mode &&
+        !own.includes(slug) &&
+        (to.includes("*") || to.includes(slug)) &&
+        this.isWithin(slug),
     );
   }
 
+  isWithin(slug) {
+    return !this.limit || Boolean(this.modes.get(this.limit)?.within.includes(slug));
+  }
+
   drawOthers(mode) {
-    if (this.others.dataset.mode === mode) return;
-    this.others.dataset.mode = mode;
+    const key = `${mode} ${this.limit}`;
+    if (this.others.dataset.mode === key) return;
+    this.others.dataset.mode = key;
     this.others.replaceChildren(
       ...(this.at.has(mode) ? this.findOthers(mode) : []).map((slug) =>
         svg("path", {
@@ -114,7 +121,8 @@ export class Machine {
     );
   }
 
-  draw(mode, phase, changes, facts = {}) {
+  draw({ mode, limit }, phase, changes, facts = {}) {
+    this.limit = limit;
     this.drawOthers(mode);
     const visited = new Set(changes.flatMap((change) => [change.source, change.target]));
     for (const [slug, box] of this.boxes) {
@@ -131,20 +139,23 @@ export class Machine {
       );
       box.toggleAttribute("aria-current", slug === mode);
     }
-    for (const { source, path, title, tree, when, ...way } of this.edges) {
-      const isShut = source === mode && Boolean(tree) && this.holds(tree, facts) !== true;
+    for (const { source, path, title, about, tree, when, ...way } of this.edges) {
+      const isBeyond = !this.isWithin(way.target);
+      const isShut =
+        source === mode && (isBeyond || (Boolean(tree) && this.holds(tree, facts) !== true));
       path.classList.toggle("lit", source === mode && !isShut);
       path.classList.toggle("shut", isShut);
-      if (tree)
+      title.textContent = isBeyond ? `${source} to ${way.target}: beyond the limit` : about;
+      if (tree && !isBeyond)
         title.textContent =
           `${source} to ${way.target}: ${isShut ? "shut until" : "once"} ${when}` +
           (source === mode ? this.known(way.facts, facts) : "");
     }
     this.now.textContent = phase;
     this.now.title = PHASES[phase]?.[1] ?? "A phase of its own.";
-    const ways = this.asked.filter((way) => way.source === mode);
+    const ways = this.asked.filter((way) => way.source === mode && this.isWithin(way.target));
     const yes = ": a person says yes";
-    const rest = this.limited.has(mode)
+    const rest = limit || this.limited.has(mode)
       ? this.findOthers(mode).map((slug) =>
           h("li", {}, h("bdi", {}, this.modes.get(slug).name), yes),
         )

@@ -7,12 +7,13 @@ import { resultOf, titleOf } from "/app/words.js";
 
 const FOLDED = 1500; // characters of a result that are shown at first
 const AT_ONCE = 100_000;
-const MARKS = { done: "✓", failed: "!", rejected: "✕", running: "…" };
+const MARKS = { done: "✓", failed: "!", rejected: "✕", running: "…", stopped: "■" };
 const SAID = {
   done: "done",
   failed: "did not work",
   rejected: "rejected by you",
   running: "not done yet",
+  stopped: "stopped",
 };
 
 export class Messages {
@@ -48,7 +49,7 @@ export class Messages {
   }
 
   // Those that wait for a sub-task first, each with what it waits for below it.
-  *list({ values, live, output, interrupt }) {
+  *list({ values, live, output, interrupt, isRunning }) {
     const parents = values.parents ?? [],
       messages = [...(values.messages ?? []), ...live.values()];
     const ended = new Map((values.subtasks ?? []).map((subtask) => [subtask.id, subtask]));
@@ -60,12 +61,16 @@ export class Messages {
         const text = `${title.split(":")[0]} begins`;
         yield [`begin ${depth}`, { depends: [text], make: () => boundary(text, depth) }];
       }
-      yield* this.conversation(conversation.messages, { depth, ended, output, asked });
+      const isOver = !isRunning && !interrupt && depth === parents.length;
+      yield* this.conversation(conversation.messages, { depth, ended, output, asked, isOver });
     }
   }
 
   // Of each message and call its key, what it depends on, and how to make its node.
-  *conversation(messages, { depth = 1, ended = new Map(), output = new Map(), asked = new Set() }) {
+  *conversation(
+    messages,
+    { depth = 1, ended = new Map(), output = new Map(), asked = new Set(), isOver = false },
+  ) {
     const results = new Map(
       messages
         .filter((message) => message.type === "tool")
@@ -111,14 +116,11 @@ export class Messages {
         const result = results.get(call.id),
           subtask = ended.get(call.id),
           printed = output.get(call.id);
-        const make = () => this.card(call, depth, result, subtask, printed);
-        yield [
-          `call ${id} ${m}`,
-          {
-            depends: [isLive, call.name, result, Boolean(subtask), Boolean(printed && !result)],
-            make,
-          },
-        ];
+        const isStopped = isOver && !result;
+        const make = () => this.card(call, depth, result, subtask, printed, isStopped);
+        const isPrinted = Boolean(printed && !result);
+        const depends = [isLive, call.name, result, Boolean(subtask), isPrinted, isStopped];
+        yield [`call ${id} ${m}`, { depends, make }];
       }
     }
   }
@@ -130,8 +132,8 @@ export class Messages {
       title: "Edit and run again",
     });
 
-  card(call, depth, message, subtask, output) {
-    const result = message ? resultOf(message) : { kind: "running" },
+  card(call, depth, message, subtask, output, isStopped) {
+    const result = message ? resultOf(message) : { kind: isStopped ? "stopped" : "running" },
       images = imagesOf(message ?? {});
     const body = h("div", { class: "body" });
     const card = h(

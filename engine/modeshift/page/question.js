@@ -103,7 +103,7 @@ export class Question {
       "section",
       { class: `card ${isQuestion ? "question" : ""}`, "aria-label": heading },
       h("h2", {}, h("bdi", {}, heading)),
-      h("p", { class: "says" }, says),
+      h("p", { class: preview?.is_sandboxed === false ? "says warning" : "says" }, says),
       isSwitch
         ? this.switchParts(action, preview.switch, take)
         : isQuestion
@@ -230,7 +230,6 @@ function callParts(action, preview, take, draft) {
   const tag = (kind, ...text) => h("span", { class: `tag ${kind}` }, text);
   const tags = [
     isSandboxed === true ? tag("good", "in the sandbox") : null,
-    isSandboxed === false ? tag("bad", "not sandboxed: it has all your rights") : null,
     server ? tag("bad", "calls the MCP server ", h("bdi", {}, server)) : null,
     host ? tag("bad", "reaches ", h("bdi", {}, host)) : null,
   ].filter(Boolean);

@@ -299,6 +299,7 @@ def _describe(deps: AgentDeps, slug: str) -> dict[str, Any]:
         "model": mode.model or deps.models.default,
         "ways": list_ways_out(deps, slug),
         "then": mode.then,
+        "within": deps.list_within(mode),
         "by_hand": slug in deps.edges.by_hand,
         "problem": deps.models.problem(mode),
     }

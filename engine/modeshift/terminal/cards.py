@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -20,6 +21,7 @@ from modeshift.terminal.plain import PlainPanel
 from modeshift.terminal.screen import ALERT, BOLD, FAINT, Screen, count_lines
 from modeshift.threads.deps import AgentDeps
 
+_COMMAND = re.compile(r"/[\w-]+")
 NO = Choice("r", "No", "n")
 APPROVALS_BY_KEY: Mapping[str, GivenDecision] = {
     "a": {},
@@ -162,7 +164,10 @@ class Cards:
             if key != "w":
                 return {"type": "respond", "message": [*labels][int(key[1:])]}
             try:
-                if answer := (await self._panel.read_answer("  answer> ")).strip():
+                answer = (await self._panel.read_answer("  answer> ")).strip()
+                if _COMMAND.fullmatch(answer):
+                    self._screen.words(f"{answer} is a command; Esc leaves the question open.")
+                elif answer:
                     return {"type": "respond", "message": answer}
             except WentBackError:
                 if not labels:

@@ -230,11 +230,12 @@ class BoundModes:
 
     def find_limit_problem(self, limit: Mode | None, target: str) -> str | None:
         """Why the host's limit excludes a switch to the mode ``target``; None if it does not."""
-        if limit is None or target in self._list_within(limit):
+        if limit is None or target in self.list_within(limit):
             return None
         return f"{self.describe_host_limit(limit)} {target!r} is beyond it."
 
-    def _list_within(self, limit: Mode) -> list[str]:
+    def list_within(self, limit: Mode) -> list[str]:
+        """The modes to which a thread of this limit may switch."""
         if limit.slug not in self._within:
             specs, modes = self.toolbox.specs, self.catalog.items()
             within = [slug for slug, mode in modes if is_within(mode, limit, specs)]
@@ -297,7 +298,7 @@ class BoundModes:
         """For the model; empty for none."""
         if limit is None:
             return ""
-        within = ", ".join(self._list_within(limit)) or "none"
+        within = ", ".join(self.list_within(limit)) or "none"
         return f"{describe_limit(limit)} The modes within it: {within}."
 
     def describe_command_limit(self, mode: Mode) -> str:

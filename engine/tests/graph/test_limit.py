@@ -48,7 +48,7 @@ async def test_no_call_goes_beyond_it_in_any_mode(there: Path) -> None:
     results = (await talk.results()).values()
     assert {result.status for result in results} == {"error"}
     for result in results:
-        assert "NotAllowedError: The host limits this thread to what Ask mode" in result.text
+        assert "NotAllowedError: This thread is limited to what Ask mode" in result.text
         assert "switch_mode" not in result.text
     assert_untouched(there)
     asked = talk.model.asked[0]

@@ -396,7 +396,7 @@ def test_what_a_call_prints_is_shown_while_it_runs(person: Person, server: Serve
     pipe = server.workspace / "pipe"
     os.mkfifo(pipe)
     person.say("run echo begun; cat pipe", mode="code")
-    expect(person.card.locator(".tag")).to_contain_text("not sandboxed")
+    expect(person.card.locator(".warning")).to_contain_text("not sandboxed. It has all")
     expect(person.card.locator(".command")).to_have_text("echo begun; cat pipe")
     person.press("Approve")
     expect(person.page.locator(".call pre.live")).to_contain_text("begun")

@@ -147,12 +147,18 @@ def test_the_picture_of_the_modes_has_a_legend(person: Person) -> None:
     expect(legend).to_contain_text("once something is so")
     # Of eight modes: not to itself, nor to those that are entered from no or one other mode.
     page.select_option("#mode", "scripted")
-    page.wait_for_function("document.querySelector('.others').dataset.mode === 'scripted'")
-    expect(page.locator(".machine .others path")).to_have_count(5)
-    expect(page.get_by_label("Open from here")).to_contain_text("Code: a person says yes")
+    arrows, ways = page.locator(".machine .others path"), page.get_by_label("Open from here")
+    expect(arrows).to_have_count(5)
+    expect(ways).to_contain_text("Code: a person says yes")
     assert "waits for a message" in (page.locator(".phase").get_attribute("title") or "")
     limit = page.locator("label", has=page.get_by_label("Limit", exact=True))
     assert "no right" in (limit.get_attribute("title") or "")
+    page.get_by_label("Limit", exact=True).select_option("ask")
+    expect(arrows).to_have_count(2)  # to Ask, and one with fewer rights
+    expect(ways).not_to_contain_text("Code")
+    expect(ways).to_contain_text("Ask: a person says yes")
+    page.get_by_label("Limit", exact=True).select_option("")
+    expect(arrows).to_have_count(5)
     check_sizes(person)
 
 

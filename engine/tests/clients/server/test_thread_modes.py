@@ -56,7 +56,7 @@ async def test_a_thread_begins_with_what_it_is_created_with(
     }
     await thread.say("write a: 1")
     assert thread.nodes == ["intake", "code", "act", "code"]
-    assert "The host limits this thread" in str(await thread.values())
+    assert "This thread is limited" in str(await thread.values())
     shown = (await http.get(f"/threads/{thread.id}/mode")).json()
     assert shown == {
         "mode": "code",

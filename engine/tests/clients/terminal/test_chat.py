@@ -113,8 +113,11 @@ def test_several_calls_all_at_once(code: Terminal, clone: Server) -> None:
 
 def test_a_question_is_answered_in_words(chat: Terminal) -> None:
     asked = json.dumps({"question": "Which colour?\n- of these:", "follow_up": [{"text": "Red"}]})
-    shown = "Which colour?\n  - of these:\n\n▸ 1 Red\n  2 In other words (w)"
-    seen = chat.play(f"call ask_followup_question {asked}", shown, "w", "answer>", "Green", ASK)
+    listed = "\n\n▸ 1 Red\n  2 In other words (w)"
+    shown = f"Which colour?\n  - of these:{listed}"
+    again = f"is a command; Esc leaves the question open.{listed}"
+    chat.play(f"call ask_followup_question {asked}", shown, "w", "answer>", "/code", again)
+    seen = chat.play("w", "answer>", "Green", ASK)
     assert ": Green" in seen
 
 
