@@ -22,10 +22,9 @@ FILES = schema.ClientCapabilities(
 ALL = FILES.model_copy(
     update={
         "elicitation": schema.ElicitationCapabilities(form=schema.ElicitationFormCapabilities()),
-        "field_meta": {"terminal_output": True},  # as Zed says it
     }
 )
-"""What an editor may offer: files, forms, terminals."""
+"""What an editor may offer: files and forms."""
 WAIT_FOR_GO = "while ! test -e go; do sleep 0.02; done"
 
 
