@@ -20,7 +20,7 @@ from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.files import Folder, describe_refusal
 from modeshift.editor.session_config import SessionConfig
 from modeshift.modes.effects import Effect
-from modeshift.modes.plain_text import make_readable, to_one_line
+from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.matching import get_server_part
 from modeshift.threads.deps import AgentDeps
 
@@ -50,8 +50,6 @@ class CallQuestion:
     view: ToolCallView
     content: tuple[ShownContent, ...]
     options: tuple[Option, ...]
-    text: str = ""
-    """The text of a question that is answered in words."""
 
     @classmethod
     def of(
@@ -74,8 +72,7 @@ class CallQuestion:
             options = tuple(offered)
             return cls(view, (description, *_show_plans(preview)), options)
         if view.effect.takes_answer:
-            text = make_readable(str(action["args"].get("question", "")))
-            return cls(view, (description,), tuple(_offer_answers(action)), text)
+            return cls(view, (description,), tuple(_offer_answers(action)))
         content = (*_show_call(action, view, preview), description)
         return cls(view, content, tuple(_offer_approval(action, view)))
 
@@ -98,11 +95,8 @@ class CallQuestion:
     def find_option(self, response: schema.RequestPermissionResponse) -> Option | None:
         """The chosen option; None if the dialog was closed, or for one that was not offered."""
         outcome = response.outcome
-        return self.get(outcome.option_id) if isinstance(outcome, schema.AllowedOutcome) else None
-
-    def get(self, id: object) -> Option | None:
-        """The option; None for one that was not offered."""
-        return next((option for option in self.options if option.id == id), None)
+        chosen = outcome.option_id if isinstance(outcome, schema.AllowedOutcome) else None
+        return next((option for option in self.options if option.id == chosen), None)
 
 
 def _show_plans(preview: Preview | None) -> Iterator[ShownContent]:
@@ -182,45 +176,6 @@ def _offer_approval(action: ActionRequest, view: ToolCallView) -> Iterator[Optio
     yield Option("reject", "Reject", "reject_once", {"type": "reject"})
 
 
-CHOICE, WORDS = "suggestion", "words"
-
-
-def build_form(question: CallQuestion, session_id: str) -> schema.ElicitationFormSessionMode:
-    """Its suggestions to choose from, and a line for other words; nothing is chosen at first."""
-    fields: dict[str, schema.ElicitationStringPropertySchema] = {}
-    suggestions = [each for each in question.options if each.decision is not None]
-    if suggestions:
-        fields[CHOICE] = schema.ElicitationStringPropertySchema(
-            type="string",
-            title="A suggestion",
-            one_of=[schema.EnumOption(const=each.id, title=each.name) for each in suggestions],
-        )
-    title = "Or other words" if suggestions else "Your answer"
-    fields[WORDS] = schema.ElicitationStringPropertySchema(type="string", title=title)
-    return schema.ElicitationFormSessionMode(
-        session_id=session_id,
-        tool_call_id=question.view.id,
-        requested_schema=schema.ElicitationSchema(properties=dict(fields)),
-    )
-
-
-def read_form(question: CallQuestion, answer: schema.CreateElicitationResponse) -> Option | None:
-    """What was answered, words first; None if the form was closed, or for what it did not offer.
-
-    A form that is declined, or left empty, is an answer in the chat.
-    """
-    if isinstance(answer, schema.DeclineElicitationResponse):
-        return question.options[-1]
-    if not isinstance(answer, schema.AcceptElicitationResponse):
-        return None
-    values = answer.content or {}
-    words, choice = values.get(WORDS), values.get(CHOICE)
-    if isinstance(words, str) and words.strip():
-        decision = {"type": "respond", "message": words.strip()}
-        return Option(WORDS, words, "allow_once", decision)
-    return question.options[-1] if choice in (None, "") else question.get(choice)
-
-
 class TurnDismissed(Exception):  # noqa: N818  # not an error
     """The person has closed a question's dialog, and so ended the turn."""
 
@@ -245,7 +200,7 @@ async def ask_in_editor(
         question = await asyncio.to_thread(
             CallQuestion.of, deps, updates.folder, action, values, approvals
         )
-        if question.has_no_choices and not updates.editor.has_forms:
+        if question.has_no_choices:
             await updates.say(action["description"])
             return None
         question = replace(question, view=question.view.of_subtask(deps, updates.subtask))
@@ -288,14 +243,9 @@ async def _decide(
 
 async def _ask(updates: SessionUpdates, question: CallQuestion) -> Option | None:
     """Have the editor ask; None if its dialog was closed. A cancel takes the question back."""
-    client, session = updates.editor.client, updates.id
     try:
-        if question.view.effect.takes_answer and updates.editor.has_forms:
-            form = build_form(question, session)
-            form_answer = await client.create_elicitation(message=question.text, mode=form)
-            return read_form(question, form_answer)
-        answer = await client.request_permission(
-            session_id=session,
+        answer = await updates.editor.client.request_permission(
+            session_id=updates.id,
             tool_call=question.tool_call(),
             options=question.permission_options(),
         )

@@ -36,11 +36,6 @@ class Editor(NamedTuple):
     withdraw: Callable[[str], Awaitable[None]]
     """Takes back the question about a call."""
 
-    @property
-    def has_forms(self) -> bool:
-        """Whether it can ask with a form."""
-        return bool(self.offered.elicitation and self.offered.elicitation.form is not None)
-
 
 class PipeTransport:
     """The transport that the SDK reads from and writes to.
@@ -105,8 +100,6 @@ class PipeTransport:
         match message:
             case {"method": "session/request_permission", "id": id, "params": params}:
                 self._questions[params["toolCall"]["toolCallId"]] = id
-            case {"method": "elicitation/create", "id": id, "params": params}:
-                self._questions[params["toolCallId"]] = id
             case {"id": id} if "method" not in message:
                 self._prompts.pop(id, None)
 
