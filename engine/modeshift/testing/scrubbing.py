@@ -11,7 +11,7 @@ from typing import Any
 from kingfisher_sdk import Rules, Scanner
 
 from modeshift.models.provider_errors import MASK, MIN_LENGTH, mask_secrets
-from modeshift.testing.cassette import Json, decode_body
+from modeshift.testing.strict_replay import Json, decode_body
 
 KEPT_HEADERS = frozenset(
     {"content-type", "anthropic-version", "anthropic-beta", "retry-after", "server"}

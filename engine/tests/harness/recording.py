@@ -17,11 +17,10 @@ import pytest
 from vcr.cassette import Cassette
 
 from modeshift.models.provider_errors import find_secrets
-from modeshift.testing.cassette import Response, decode_body
 from modeshift.testing.cassette_format import get_config
 from modeshift.testing.recording import PASSED, name_cassette
 from modeshift.testing.scrubbing import WrittenInstead, join_stream, scrub
-from modeshift.testing.strict_replay import StrictReplay
+from modeshift.testing.strict_replay import Response, StrictReplay, decode_body
 from tests.harness.root import ENGINE
 from tests.provider.script import Step
 from tests.provider.server import KEY, ScriptedProvider, serving
