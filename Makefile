@@ -57,8 +57,8 @@ trust: venv ## show and trust a workspace's own modes, rules and MCP servers; WO
 usage: venv # print the tokens that threads have taken, and their cost; THREAD=id JSON=1
 	@$(MODESHIFT) usage $(call option,thread,THREAD) $(call flag,json,JSON)
 
-audit: venv # print who decided what and what has run, and check it; THREAD=id DIGEST=digest JSON=1
-	@$(MODESHIFT) audit $(call option,thread,THREAD) $(call option,digest,DIGEST) $(call flag,json,JSON)
+audit: venv # print who decided what and what has run, and check it; THREAD=id JSON=1
+	@$(MODESHIFT) audit $(call option,thread,THREAD) $(call flag,json,JSON)
 
 clean-data: venv # remove the threads of the dev server and the sessions of editors
 	@$(MODESHIFT) clean-data

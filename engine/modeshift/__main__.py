@@ -26,7 +26,6 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         "print who decided what and what has run, and check that none of it was changed",
         {
             "thread=ID": "only this thread, entry by entry, checked against its conversation",
-            "digest=DIGEST": "refuse it unless it still has the entry with this digest",
             "json": "an object on each line",
         },
     ),

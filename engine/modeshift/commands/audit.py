@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from json import dumps
-from pathlib import Path
 from typing import Any
 
 from modeshift.agent import open_agent
+from modeshift.configuration.databases import list_kept
 from modeshift.configuration.settings import Settings, load_settings
 from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.modes.plain_text import to_one_line
@@ -18,32 +18,23 @@ _THREADS = "SELECT DISTINCT thread_id FROM audit ORDER BY thread_id"
 _ENDS = f"SELECT thread_id, number, digest, deleted_at FROM {AUDIT_ENDS} ORDER BY deleted_at"  # noqa: S608  # ours
 
 
-def main(
-    thread: str | None = None, digest: str | None = None, *, json: bool = False
-) -> Iterator[str]:
+def main(thread: str | None = None, *, json: bool = False) -> Iterator[str]:
     """The entries of one thread, or how each thread's end.
 
-    Raises ``UserError`` for an audit that is broken, and one that does not have ``digest``.
+    Raises ``UserError`` for an audit that is broken.
     """
     settings = load_settings()
     if thread is not None:
-        yield from asyncio.run(_report_thread(settings, spell_thread(thread), digest, json))
-    elif digest is not None:
-        raise InvalidInputError("DIGEST is one of a thread's: give THREAD, too")
+        yield from asyncio.run(_report_thread(settings, spell_thread(thread), json))
     else:
         yield from asyncio.run(_report_all(settings, json))
 
 
-async def _report_thread(
-    settings: Settings, thread: str, digest: str | None, json: bool
-) -> list[str]:
+async def _report_thread(settings: Settings, thread: str, json: bool) -> list[str]:
     entries, messages = list[AuditEntry](), list[Any]()
-    for file in _list_files(settings):
-        database = settings.open_database(file)
-        try:
+    for file in list_kept(settings):
+        async with settings.open_database(file) as database:
             entries = entries or await _read(database, thread)
-        finally:
-            await database.close()
         if entries and not messages:
             async with open_agent(settings, file=file) as agents:
                 values = (await agents.thread(thread).state()).values
@@ -51,26 +42,15 @@ async def _report_thread(
                 messages = [one for part in parts for one in part.get("messages", ())]
     if not entries:
         raise InvalidInputError(f"nothing was decided or changed in a thread {thread}")
-    problems = [*find_breaks(entries), *find_changed(entries, messages)]
-    if digest is not None and digest not in {entry.digest for entry in entries}:
-        problems.append(f"it has no entry with the digest {digest!r}")
-    if problems:
+    if problems := [*find_breaks(entries), *find_changed(entries, messages)]:
         raise StorageError(f"the audit of {thread} was changed: {'; '.join(problems)}")
     if json:
         return [
-            dumps({"number": entry.number, "digest": entry.digest, **entry.values})
+            dumps({"number": entry.number, "entry_digest": entry.digest, **entry.values})
             for entry in entries
         ]
     shown = [line for entry in entries for line in _show(entry)]
     return [*shown, f"{len(entries)} entries, as they were written; the last: {entries[-1].digest}"]
-
-
-def _list_files(settings: Settings) -> list[Path]:
-    """Those of threads and of sessions that there are; in Postgres one database has both."""
-    if settings.has_postgres:
-        return [settings.checkpoints]
-    files = dict.fromkeys((settings.checkpoints, settings.sessions))
-    return [file for file in files if file.exists()]
 
 
 async def _read(database: Database, thread: str) -> list[AuditEntry]:
@@ -96,9 +76,8 @@ def _show(entry: AuditEntry) -> Iterator[str]:
 
 async def _report_all(settings: Settings, json: bool) -> list[str]:
     threads, problems = list[dict[str, Any]](), list[str]()
-    for file in _list_files(settings):
-        database = settings.open_database(file)
-        try:
+    for file in list_kept(settings):
+        async with settings.open_database(file) as database:
             if not await database.list_columns("audit"):
                 continue
             for (id,) in await database.execute(_THREADS):
@@ -109,8 +88,6 @@ async def _report_all(settings: Settings, json: bool) -> list[str]:
             for id, number, digest, when in await database.execute(_ENDS):
                 end = {"thread": id, "entries": number, "digest": digest, "deleted": when}
                 threads.append(end)
-        finally:
-            await database.close()
     if problems:
         raise StorageError(f"an audit was changed: {'; '.join(problems)}")
     if json:

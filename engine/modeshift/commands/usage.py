@@ -1,20 +1,19 @@
 """``make usage``: the tokens that threads have taken, and what they cost where that is known."""
 
 import asyncio
-import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import Decimal
 from json import dumps
 from typing import Any, NamedTuple, cast
 
 from modeshift.agent import find_title
+from modeshift.configuration.databases import list_kept
 from modeshift.configuration.prices import CURRENCY, Prices, load_prices
 from modeshift.configuration.settings import Settings, load_settings
 from modeshift.models.usage import Fill, Tokens, Usage, add_tokens
-from modeshift.modes.errors import ConfigurationError, InvalidInputError
+from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.plain_text import to_one_line
 from modeshift.storage.database import Database
-from modeshift.storage.sqlite import SqliteDatabase
 from modeshift.storage.threads import read_newest
 
 # A checkpoint holds what its thread took up to then. Where somebody went back and on from there,
@@ -49,71 +48,48 @@ def main(thread: str | None = None, *, json: bool = False) -> Iterator[str]:
     """The report, of one thread or of all; raises ``UserError``."""
     settings = load_settings()
     prices = load_prices(settings)
-    files = (settings.checkpoints, settings.sessions)
-    databases = [settings.open_database(file) for file in files]
-    server, editors = asyncio.run(_read_all(settings, databases, thread))
-    if thread and not server + editors:
-        where = " or ".join(dict.fromkeys(database.name for database in databases))
-        raise InvalidInputError(f"there is no thread {thread!r} in {where}")
+    threads = asyncio.run(_read_all(settings, thread))
+    if thread and not threads:
+        raise InvalidInputError(f"there is no thread {thread!r}")
     total: dict[str, Tokens] = {}
-    for row in server + editors:
+    for row in threads:
         total = add_tokens(total, row.taken)
     if json:
-        threads = {"server": _as_data(server, prices), "editors": _as_data(editors, prices)}
-        all_ = {"taken": total, "cost": _as_text(_find_total(server + editors, prices))}
-        yield dumps({"currency": CURRENCY, **threads, "all": all_}, indent=2)
+        all_ = {"taken": total, "cost": _as_text(_find_total(threads, prices))}
+        data = {"currency": CURRENCY, "threads": _as_data(threads, prices), "all": all_}
+        yield dumps(data, indent=2)
         return
     if total:
         yield f"{'':38}" + "".join(f"{head:>12}" for head in _HEADS)
-    yield f"threads of the dev server: {len(server) or 'none'}  ({databases[0].name})"
-    yield from (line for row in server for line in _describe(row, prices, thread is not None))
-    yield f"sessions of editors: {len(editors) or 'none'}  ({databases[1].name})"
-    yield from (line for row in editors for line in _describe(row, prices, thread is not None))
+    yield f"threads, those of editors among them: {len(threads) or 'none'}"
+    yield from (line for row in threads for line in _describe(row, prices, thread is not None))
     if total:
-        cost = _explain_cost(server + editors, prices)
+        cost = _explain_cost(threads, prices)
         yield from ("all together", *_list_models(total), f"cost: {cost}")
 
 
-async def _read_all(
-    settings: Settings, databases: Sequence[Database], id: str | None
-) -> tuple[list[ThreadUsage], list[ThreadUsage]]:
-    """The threads of the server, and those of editors."""
-    try:
-        if not settings.has_postgres:
-            server, editors = [await read_threads(database, id) for database in databases]
-            return server, editors
-        await databases[0].check()
-        threads, sessions = await read_threads(databases[0], id), set[str]()
-        if await databases[0].list_columns("sessions"):
-            sessions = {id for (id,) in await databases[0].execute("SELECT id FROM sessions")}
-        return (
-            [thread for thread in threads if thread.id not in sessions],
-            [thread for thread in threads if thread.id in sessions],
-        )
-    finally:
-        for database in databases:
-            await database.close()
+async def _read_all(settings: Settings, id: str | None) -> list[ThreadUsage]:
+    rows = list[ThreadUsage]()
+    for file in list_kept(settings):
+        async with settings.open_database(file) as database:
+            rows += await read_threads(database, id)
+    return rows
 
 
 async def read_threads(database: Database, id: str | None = None) -> list[ThreadUsage]:
     """All threads, or that with ``id``; raises ``UserError``."""
-    if isinstance(database, SqliteDatabase) and not database.file.exists():
+    if not await database.list_columns("checkpoints"):
         return []
     threads: dict[str, ThreadUsage] = {}
-    try:
-        if not await database.list_columns("checkpoints"):
-            return []
-        for thread, checkpoint, times, first in await database.execute(_QUERY, thread=id):
-            values = await read_newest(database, thread, checkpoint)
-            usage = cast("Usage", values.get("usage", {}))
-            known = threads.get(thread)
-            before = {} if known is None else known.taken
-            title = await _read_title(database, thread, first) if known is None else known.title
-            taken = add_tokens(before, usage.get("thread", {}), times)
-            turn = usage.get("turn") or {}
-            threads[thread] = ThreadUsage(thread, title, taken, turn, usage.get("last"))
-    except sqlite3.Error as error:
-        raise ConfigurationError(f"{database.name} cannot be read: {error}") from error
+    for thread, checkpoint, times, first in await database.execute(_QUERY, thread=id):
+        values = await read_newest(database, thread, checkpoint)
+        usage = cast("Usage", values.get("usage", {}))
+        known = threads.get(thread)
+        before = {} if known is None else known.taken
+        title = await _read_title(database, thread, first) if known is None else known.title
+        taken = add_tokens(before, usage.get("thread", {}), times)
+        turn = usage.get("turn") or {}
+        threads[thread] = ThreadUsage(thread, title, taken, turn, usage.get("last"))
     return list(threads.values())
 
 

@@ -25,15 +25,20 @@ async def open_threads(
 
     Raises ``UserError``.
     """
-    database = settings.open_database(file)
     if not settings.has_postgres:
         await asyncio.to_thread(make_private, file)
-    try:
+    async with settings.open_database(file) as database:
         await prepare_tables(database)
         async with open_saver(database) as saver, open_store(database) as store:
             yield database, saver, store
-    finally:
-        await database.close()
+
+
+def list_kept(settings: Settings) -> list[Path]:
+    """The files of threads and of sessions that there are; in Postgres one database has both."""
+    if settings.has_postgres:
+        return [settings.checkpoints]
+    files = dict.fromkeys((settings.checkpoints, settings.sessions))
+    return [file for file in files if file.exists()]
 
 
 def make_private(file: Path) -> None:

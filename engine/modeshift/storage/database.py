@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from modeshift.modes.errors import StorageError
 
@@ -48,6 +48,12 @@ class Database(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Close what this event loop has opened; opened again at the next use."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     @abstractmethod
     def get_json(self, column: str, key: str) -> str:

@@ -273,16 +273,14 @@ async def list_questions(database: Database, thread: str | None = None) -> list[
 
 async def check_database(database: Database) -> None:
     """Raises ``StorageError`` where it cannot be used."""
-    try:
+    async with database:
         await prepare_tables(database)
-    finally:
-        await database.close()
 
 
 async def drop_tables(database: Database) -> list[str]:
     """Remove all that is ours in Postgres; raises ``StorageError`` while it is used."""
     done = []
-    try:
+    async with database:
         await database.check()
         async with database.transaction() as transaction:
             if (await transaction.execute(_USERS))[0] != (0,):
@@ -291,6 +289,4 @@ async def drop_tables(database: Database) -> list[str]:
                 if await transaction.execute(database.columns, table=table):
                     await transaction.execute(f"DROP TABLE {table}")
                     done.append(f"{database.name}: removed the table {table}")
-    finally:
-        await database.close()
     return done or [f"{database.name} has no table of ours; nothing to remove"]

@@ -282,8 +282,8 @@ def test_usage_of_both_stores(place: UserFolders, run: Run, snapshot: Snapshot) 
     prices.write_text(f"x:a: {row}\nx:b: {row}\n")
     shown["with prices"] = run("usage").text
     usage = json.loads(run("usage", "--json", "--thread", "sessions-0").stdout)
-    (thread,) = usage["editors"]
-    assert (usage["server"], usage["currency"], thread["cost"]) == ([], "USD", "0.000072")
+    (thread,) = usage["threads"]
+    assert (usage["currency"], thread["cost"]) == ("USD", "0.000072")
     assert usage["all"] == {"taken": thread["taken"], "cost": thread["cost"]}
     assert (thread["turn"]["x:a"]["answers"], thread["last"]["used"]) == (1, 4)
     prices.write_text(f"scripted: {row}\n")
