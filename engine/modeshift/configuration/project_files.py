@@ -212,61 +212,50 @@ def _find_nested(workspace: Workspace, called: str) -> list[str]:
     )
 
 
-_RULES = f"put what holds for every agent into {AGENTS}, or rules into .kilocode/rules/"
-_IGNORES = "it protects nothing here; .rooignore and .kilocodeignore do"
-_COMMANDS = "there are no commands of a project's own; a mode or a skill can say as much"
-_SKILLS = "skills are read from .kilocode/skills, .agents/skills and .claude/skills"
-_MCP = "MCP servers are read from .kilocode/mcp.json"
-_DENIALS = (
+_OF_KILO = (".kilo", ".kilocode", ".opencode")
+_BY_REASON = {
+    f"put what holds for every agent into {AGENTS}, or rules into .kilocode/rules/": (
+        *("CLAUDE.local.md", "GEMINI.md", ".cursorrules", ".cursor/rules", ".windsurfrules"),
+        *(".windsurf/rules", ".github/copilot-instructions.md", ".github/instructions"),
+        *(".goosehints", ".junie/guidelines.md", ".continue/rules", ".kilo/rules"),
+        *(".claude/CLAUDE.md", ".claude/rules", "AGENTS.override.md"),
+    ),
+    f"make {AGENTS} a link to it, or move it there": ("CLAUDE.md",),
+    f"its name here is {AGENTS}": ("AGENT.md",),
+    "put rules of your own into rules/ in your configuration folder": ("AGENTS.local.md",),
+    "put what holds in a mode into .kilocode/rules-<mode>/": (".kilo/rules-*",),
+    "it protects nothing here; .rooignore and .kilocodeignore do": (
+        *(".cursorignore", ".clineignore", ".geminiignore", ".aiexclude"),
+    ),
+    "there are no commands of a project's own; a mode or a skill can say as much": (
+        *(f"{folder}/{name}" for folder in _OF_KILO for name in ("command", "commands")),
+        *(".kilocode/workflows", ".kilo/workflows", ".clinerules/workflows", ".roo/commands"),
+        ".claude/commands",
+    ),
+    "skills are read from .kilocode/skills, .agents/skills and .claude/skills": (
+        *(f"{folder}/skill" for folder in _OF_KILO),
+        *(".kilo/skills", ".opencode/skills"),
+    ),
+    "MCP servers are read from .kilocode/mcp.json": (
+        *(".kilo/mcp", ".kilo/mcp.json", ".kilocode/mcp", ".vscode/mcp.json", ".cursor/mcp.json"),
+    ),
+    "modes are read from .kilocodemodes": (".claude/agents", ".cursor/agents", ".github/agents"),
     "modes are read from .kilocodemodes, MCP servers from .kilocode/mcp.json; what its permissions "
-    "deny is not denied here: deny it in permissions.yaml in your configuration folder"
-)
-_MODES = "modes are read from .kilocodemodes"
-_IN_KILO = {"agent": _DENIALS, "mode": _DENIALS, "command": _COMMANDS, "skill": _SKILLS}
-UNREAD = {
-    **{
-        f"{folder}{name}": _DENIALS
-        for folder in ("", ".kilo/", ".kilocode/", ".opencode/")
-        for name in ("kilo.json", "kilo.jsonc", "opencode.json", "opencode.jsonc")
-    },
-    **{
-        f"{folder}/{name}": instead
-        for folder in (".kilo", ".kilocode", ".opencode")
-        for singular, instead in _IN_KILO.items()
-        for name in (singular, f"{singular}s")
-        if f"{folder}/{name}" != ".kilocode/skills"
-    },
-    "CLAUDE.md": f"make {AGENTS} a link to it, or move it there",
-    "CLAUDE.local.md": _RULES,
-    "AGENT.md": f"its name here is {AGENTS}",
-    "AGENTS.local.md": "put rules of your own into rules/ in your configuration folder",
-    "GEMINI.md": _RULES,
-    ".cursorrules": _RULES,
-    ".cursor/rules": _RULES,
-    ".windsurfrules": _RULES,
-    ".windsurf/rules": _RULES,
-    ".github/copilot-instructions.md": _RULES,
-    ".github/instructions": _RULES,
-    ".goosehints": _RULES,
-    ".junie/guidelines.md": _RULES,
-    ".continue/rules": _RULES,
-    ".kilo/rules": _RULES,
-    ".kilo/rules-*": "put what holds in a mode into .kilocode/rules-<mode>/",
-    **dict.fromkeys((".kilo/mcp", ".kilo/mcp.json", ".kilocode/mcp"), _MCP),
-    **dict.fromkeys((".claude/agents", ".cursor/agents", ".github/agents"), _MODES),
-    **dict.fromkeys((".claude/settings.json", ".claude/settings.local.json", ".codex"), _DENIALS),
-    **dict.fromkeys((".claude/CLAUDE.md", ".claude/rules", "AGENTS.override.md"), _RULES),
-    **dict.fromkeys((".vscode/mcp.json", ".cursor/mcp.json"), _MCP),
-    ".kilocode/workflows": _COMMANDS,
-    ".kilo/workflows": _COMMANDS,
-    ".clinerules/workflows": _COMMANDS,
-    ".roo/commands": _COMMANDS,
-    ".claude/commands": _COMMANDS,
-    ".cursorignore": _IGNORES,
-    ".clineignore": _IGNORES,
-    ".geminiignore": _IGNORES,
-    ".aiexclude": _IGNORES,
+    "deny is not denied here: deny it in permissions.yaml in your configuration folder": (
+        *(
+            f"{folder}{name}"
+            for folder in ("", *(f"{folder}/" for folder in _OF_KILO))
+            for name in ("kilo.json", "kilo.jsonc", "opencode.json", "opencode.jsonc")
+        ),
+        *(
+            f"{folder}/{name}"
+            for folder in _OF_KILO
+            for name in ("agent", "agents", "mode", "modes")
+        ),
+        *(".claude/settings.json", ".claude/settings.local.json", ".codex"),
+    ),
 }
+UNREAD = {name: reason for reason, names in _BY_REASON.items() for name in names}
 """By path in the workspace, which may have a ``*``."""
 
 
