@@ -1,21 +1,16 @@
 """LangGraph's checkpointer and store, with our own rules on top."""
 
 import asyncio
-import json
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
-from datetime import datetime
-from functools import wraps
 from typing import Any, TypeVar, cast
 
-import aiosqlite
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, DeltaChannelHistory
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.store.base import BaseStore, GetOp, Item, Op, Result
-from langgraph.store.base.batch import AsyncBatchedBaseStore
-from langgraph.store.sqlite.aio import AsyncSqliteStore
+from langgraph.store.base import BaseStore, Op, PutOp, Result
+from langgraph.store.sqlite import SqliteStore
 from typing_extensions import override
 
 from modeshift.modes.errors import StorageError
@@ -25,9 +20,6 @@ from modeshift.storage.sqlite import SqliteDatabase
 from modeshift.workarounds.langgraph import make_ids_after
 
 T = TypeVar("T")
-Write = TypeVar("Write", bound=Callable[..., Any])
-SECONDS = 30
-"""How long a write waits for another program's."""
 _BESIDE = ("checkpoint_migrations", "store_migrations", "migrations", "sessions", AUDIT_ENDS)
 """The other tables."""
 _USERS = """
@@ -42,27 +34,13 @@ _TAKE_OVER = f"""
 """From where an older version kept what the host set."""
 
 
-def finish(write: Write) -> Write:
-    """The method, which ends its transaction though its caller is cancelled, or it fails."""
-
-    async def commit_or_roll_back(owner: Any, *args: Any, **named: Any) -> Any:
-        try:
-            return await write(owner, *args, **named)
-        except sqlite3.Error:
-            async with owner.lock:
-                await owner.conn.rollback()
-            raise
-
-    @wraps(write)
-    async def whole(owner: Any, *args: Any, **named: Any) -> Any:
-        task = asyncio.create_task(commit_or_roll_back(owner, *args, **named))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            await asyncio.wait({task})
-            raise
-
-    return cast("Write", whole)
+@contextmanager
+def _begin(connection: sqlite3.Connection, *, writes: bool) -> Iterator[sqlite3.Cursor]:
+    """Whole or not at all, which the library's is not: it commits what has come before an error."""
+    with connection, closing(connection.cursor()) as cursor:
+        if writes:
+            cursor.execute("BEGIN IMMEDIATE")
+        yield cursor
 
 
 class WholeWrites(KeptThreads, SqliteSaver):
@@ -94,10 +72,7 @@ class WholeWrites(KeptThreads, SqliteSaver):
     @override
     @contextmanager
     def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
-        # Whole or not at all, which the library's is not: it commits what has come before an error.
-        with self.conn, closing(self.conn.cursor()) as cursor:
-            if transaction:
-                cursor.execute("BEGIN IMMEDIATE")
+        with _begin(self.conn, writes=transaction) as cursor:
             yield cursor
 
     @override
@@ -124,44 +99,36 @@ class WholeWrites(KeptThreads, SqliteSaver):
         return await self._run(self.get_delta_channel_history, **asked)
 
 
-class SqliteStore(AsyncSqliteStore):
-    """A store that reads what it is asked for by name with one statement, and writes whole."""
+class _Batch(SqliteStore):
+    def __init__(self, opened: sqlite3.Connection, *, writes: bool) -> None:
+        super().__init__(opened)
+        self.is_setup = True
+        self._writes = writes
 
-    _finish_batch = finish(AsyncSqliteStore.abatch)
+    @override
+    @contextmanager
+    def _cursor(self, *, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
+        with _begin(self.conn, writes=self._writes) as cursor:
+            yield cursor
+
+
+class WholeBatches(BaseStore):
+    """A store whose batches each run at once in the database's thread, as ``WholeWrites`` does."""
+
+    supports_ttl = SqliteStore.supports_ttl
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
 
     @override
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         ops = list(ops)
-        reads = [op for op in ops if isinstance(op, GetOp)]
-        # Apart: a transaction that reads before it writes fails if another program has written.
-        others = [op for op in ops if not isinstance(op, GetOp)]
-        results = iter(await self._finish_batch(others) if others else ())
-        items = await self._read(reads) if reads else {}
-        return [
-            items.get((op.namespace, op.key)) if isinstance(op, GetOp) else next(results)
-            for op in ops
-        ]
+        writes = any(isinstance(op, PutOp) for op in ops)
+        return await self._database.run(lambda opened: _Batch(opened, writes=writes).batch(ops))
 
-    async def _read(self, reads: Sequence[GetOp]) -> dict[tuple[tuple[str, ...], str], Item]:
-        await self.setup()
-        names = {(".".join(op.namespace), op.key): (op.namespace, op.key) for op in reads}
-        rows = await self.conn.execute_fetchall(
-            "SELECT prefix, key, value, created_at, updated_at FROM store "  # noqa: S608  # no text
-            f"WHERE (prefix, key) IN (VALUES {', '.join(['(?, ?)'] * len(names))})",
-            [part for name in names for part in name],
-        )
-        items = {}
-        for prefix, key, value, *times in rows:
-            namespace, _ = name = names[prefix, key]
-            created, updated = (datetime.fromisoformat(time) for time in times)
-            items[name] = Item(
-                value=json.loads(value),
-                key=key,
-                namespace=namespace,
-                created_at=created,
-                updated_at=updated,
-            )
-        return items
+    @override
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        return asyncio.run(self.abatch(ops))
 
 
 @asynccontextmanager
@@ -179,25 +146,15 @@ async def open_saver(database: Database) -> AsyncIterator[BaseCheckpointSaver[An
 async def open_store(database: Database) -> AsyncIterator[BaseStore]:
     """The store, in the database of the checkpoints; ``prepare_tables`` has been called before."""
     if isinstance(database, SqliteDatabase):
-        async with aiosqlite.connect(
-            database.file, timeout=SECONDS, isolation_level=None
-        ) as opened:
-            await opened.execute(f"PRAGMA synchronous = {database.synchronous}")
-            async with _ending_task(SqliteStore(opened)) as store:
-                yield store
-    else:
-        from modeshift.storage.postgres_threads import build_store  # noqa: PLC0415  # an extra's
+        yield WholeBatches(database)
+        return
+    from modeshift.storage.postgres_threads import build_store  # noqa: PLC0415  # an extra's
 
-        async with _ending_task(await build_store(database)) as store:
-            yield store
-
-
-@asynccontextmanager
-async def _ending_task(store: AsyncBatchedBaseStore) -> AsyncIterator[AsyncBatchedBaseStore]:
-    """LangGraph cancels its task when nothing else has it, which Python 3.13 calls a mistake."""
+    store = await build_store(database)
     try:
         yield store
     finally:
+        # LangGraph cancels it when nothing else has it, which Python 3.13 calls a mistake.
         if (task := store._task) is not None:  # no public way, and no issue
             task.cancel()
             await asyncio.wait({task})
@@ -212,21 +169,20 @@ async def prepare_tables(database: Database) -> None:
         async with open_store(database) as store:
             await migrate(database, cast("Any", store))
         return
-    async with open_saver(database) as saver, open_store(database) as store:
-        await cast("WholeWrites", saver).asetup()
-        await _set_up(cast("SqliteStore", store))
-        if await database.list_columns("host_settings"):
-            async with database.transaction() as transaction:
-                await transaction.execute(_TAKE_OVER)
-                await transaction.execute("DROP TABLE IF EXISTS host_settings")
+    await WholeWrites(database).asetup()
+    await _set_up_store(database)
+    if await database.list_columns("host_settings"):
+        async with database.transaction() as transaction:
+            await transaction.execute(_TAKE_OVER)
+            await transaction.execute("DROP TABLE IF EXISTS host_settings")
 
 
-async def _set_up(store: AsyncSqliteStore) -> None:
+async def _set_up_store(database: SqliteDatabase) -> None:
     """The library's own fails where another process does the same at the same time."""
     for is_last in (*[False] * 100, True):
         try:
-            await store.setup()
-        except sqlite3.Error:
+            await database.run(lambda opened: SqliteStore(opened).setup())
+        except StorageError:
             if is_last:
                 raise
             await asyncio.sleep(0.05)

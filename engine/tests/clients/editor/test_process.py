@@ -5,7 +5,7 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 from threading import Event
-from typing import Any, cast
+from typing import Any
 
 import psutil
 import pytest
@@ -16,7 +16,7 @@ from modeshift.configuration.loading import AgentLoader
 from modeshift.editor.store import Sessions
 from modeshift.modes.errors import StorageError, ToolFailedError
 from modeshift.storage.sqlite import SqliteDatabase
-from modeshift.storage.threads import SqliteStore, open_saver, open_store, prepare_tables
+from modeshift.storage.threads import open_saver, open_store, prepare_tables
 from tests.clients.editor.editor import choosing, editing
 from tests.harness import prefork
 from tests.harness.conversation import until
@@ -135,11 +135,11 @@ async def test_a_commit_of_the_store_that_fails_is_rolled_back(tmp_path: Path) -
     database = SqliteDatabase(tmp_path / "s.sqlite")
     await prepare_tables(database)
     async with open_store(database) as store:
-        connection = cast("SqliteStore", store).conn
-        await connection.executescript(FAILING_COMMIT)
-        with pytest.raises(sqlite3.IntegrityError):
+        await database.run(lambda opened: opened.executescript(FAILING_COMMIT))
+        with pytest.raises(StorageError, match="FOREIGN KEY constraint failed"):
             await store.abatch([PutOp(("a",), "b", {})])
-        assert not connection.in_transaction
+        assert not await database.run(lambda opened: opened.in_transaction)
+        assert await asyncio.to_thread(store.get, ("a",), "b") is None
     await database.close()
 
 
