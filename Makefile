@@ -63,8 +63,8 @@ audit: venv # print who decided what and what has run, and check it; THREAD=id J
 clean-data: venv # remove the threads of the dev server and the sessions of editors
 	@$(MODESHIFT) clean-data
 
-diagram: venv # print the state diagram of the modes as they are; OUT=file
-	@$(MODESHIFT) diagram $(call option,out,OUT)
+diagram: venv # print the state diagram of the modes as they are
+	@$(MODESHIFT) diagram
 
 test: venv-test ## run your tests, with no network and no key; T=pattern for some of all
 	@$(PYTEST) $(if $(T),-k "$$T",-m "not slow")

@@ -43,10 +43,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
             "verbose": "show everything that the server logs, not only its warnings",
         },
     ),
-    "diagram": (
-        "print the state machine of the modes as Mermaid",
-        {"out=FILE": "write it there instead of printing it"},
-    ),
+    "diagram": ("print the state machine of the modes as Mermaid", {}),
     "doctor": ("print what is enforced on this machine, what is not, and how to get the rest", {}),
     "modes": (
         "print what each mode may do with each tool; of one mode, also who says so",

@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import Iterator
 from shlex import quote
-from shutil import which
 
 from modeshift.configuration.databases import make_private
 from modeshift.configuration.loading import AgentLoader, choose_sandbox
@@ -43,7 +42,6 @@ def main() -> Iterator[str]:
     yield from _check_models(deps)
     if is_there(COMMANDS, "dev"):
         yield from _check_server(settings)
-        yield from _check_browser()
     yield from _check_parts()
 
 
@@ -150,14 +148,6 @@ def _check_server(settings: Settings) -> Iterator[str]:
             "any program of this machine can use the dev server, other machines cannot",
             "set AUTH_TOKEN to ask for a token",
         )
-
-
-def _check_browser() -> Iterator[str]:
-    if which("chromium") or which("chromium-browser"):
-        yield _say(YES, "the tests of the page run in a real browser: Chromium")
-    else:
-        remedy = "on Debian and Ubuntu: apt install chromium"
-        yield _say(NO, "the tests of the page are skipped: there is no Chromium here", remedy)
 
 
 def _check_parts() -> Iterator[str]:
