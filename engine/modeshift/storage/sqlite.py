@@ -4,12 +4,12 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Lock, Thread
-from typing import Any, Literal, TypeAlias, TypeVar
+from threading import Lock
+from typing import Any, Literal, TypeVar
 from weakref import finalize
 
 from typing_extensions import override
@@ -18,22 +18,6 @@ from modeshift.modes.errors import StorageError
 from modeshift.storage.database import Database, Executor, Row
 
 T = TypeVar("T")
-_Queue: TypeAlias = "SimpleQueue[Callable[[], None] | None]"
-
-
-def _run_all(queue: _Queue) -> None:
-    while run := queue.get():
-        run()
-        del run  # or its result stays until the next
-
-
-def _settle(future: asyncio.Future[Any], settle: Callable[[], None]) -> None:
-    if not future.done():
-        settle()
-
-
-def _do_nothing() -> None:
-    pass
 
 
 class _Connection:
@@ -43,9 +27,7 @@ class _Connection:
         self._file = file
         self._timeout = timeout
         self._synchronous = synchronous
-        self._queue: _Queue = SimpleQueue()
-        self._starting = Lock()
-        self._has_thread = False
+        self._thread = ThreadPoolExecutor(1, "sqlite")
         self._sqlite: sqlite3.Connection | None = None
 
     async def execute(self, statement: str, **values: Any) -> list[Row]:
@@ -63,34 +45,14 @@ class _Connection:
 
     async def _run(self, work: Callable[[], T]) -> T:
         """The result of ``work``; a caller that is cancelled still waits for its end."""
+        done = asyncio.wrap_future(self._thread.submit(work))
         try:
-            return await self._put(work)
+            return await asyncio.shield(done)
         except asyncio.CancelledError:
-            await asyncio.wait({self._put(_do_nothing)})  # which comes after it
+            await asyncio.wait({done})
             raise
         except sqlite3.Error as error:
             raise StorageError(f"{self._file} cannot be used now: {error}") from error
-
-    def _put(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Queue work for the thread; an executor takes twice as long, for fifteen calls a run."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
-
-        def run() -> None:
-            try:
-                settle = partial(future.set_result, work())
-            except BaseException as error:  # noqa: BLE001  # it is the caller's
-                settle = partial(future.set_exception, error)
-            with suppress(RuntimeError):  # the loop is closed, and nobody waits
-                loop.call_soon_threadsafe(_settle, future, settle)
-
-        with self._starting:
-            if not self._has_thread:
-                self._has_thread = True
-                Thread(target=_run_all, args=[self._queue], name="sqlite", daemon=True).start()
-                finalize(self, self._queue.put, None)
-        self._queue.put(run)
-        return future
 
     def _get(self) -> sqlite3.Connection:
         if self._sqlite is None:
