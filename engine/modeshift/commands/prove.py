@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from json import dumps
 from pathlib import Path
-from time import monotonic, process_time
+from time import process_time
 
 from modeshift.configuration.loading import AgentLoader
 from modeshift.configuration.settings import load_settings
@@ -37,24 +37,12 @@ def main(*, json: bool = False) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file}: cannot be read: {error}") from error
     own = read_own(deps, text, f"{file.parent.name}/{PROPERTIES}")
-    proof = prove(deps, own, _Progress().tell)
+    proof = prove(deps, own)
     report = dumps(asdict(proof), indent=1) if json else "\n".join(_report(proof))
     if not proof.holds:
         print(make_readable(report))
         sys.exit(1)
     return [report]
-
-
-class _Progress:
-    """Prints every two seconds how many configurations there are so far."""
-
-    def __init__(self) -> None:
-        self._next = monotonic() + 2
-
-    def tell(self, number: int) -> None:
-        if monotonic() >= self._next:
-            self._next = monotonic() + 2
-            print(f"... {number:,} configurations so far", file=sys.stderr)
 
 
 def _report(proof: Proof) -> Iterator[str]:

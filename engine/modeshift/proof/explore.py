@@ -1,9 +1,7 @@
 """``Exploration``: the places that can be reached, or as many as show all that can happen."""
 
-import gc
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 
@@ -20,16 +18,6 @@ Watch = Callable[[Place, Move, Place, Place], bool]
 
 
 _BY_FACTS = (Phase.THINKING, Phase.REVIEWING, Phase.SWITCHING)
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """No garbage is looked for: what an exploration makes is needed until its end."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 class Exploration:
@@ -86,24 +74,14 @@ class Exploration:
                 place = place._replace(task=task, facts=facts)
         return drop_parents(place)
 
-    def run(
-        self,
-        watch: Watch | None = None,
-        most: int | None = None,
-        tell: Callable[[int], None] = lambda _: None,
-    ) -> bool:
-        """Explore from a new thread in each mode; whether ``watch`` has stopped it.
-
-        ``tell`` gets now and then how many places there are.
-        """
+    def run(self, watch: Watch | None = None, most: int | None = None) -> bool:
+        """Explore from a new thread in each mode; whether ``watch`` has stopped it."""
         for slug in self.deps.catalog:
             self._reach(Place(slug, Phase.IDLE, None, self.deps.approvals.value), None)
         for place in self.list_seats() if self._is_many else ():
             self._reach(place, None)
         while self._waiting and (most is None or len(self.places) < most):
             bare, frame = self._waiting.popleft()
-            if len(self._waiting) % 100 == 0:
-                tell(len(self.places))
             if bare.depth > self.deps.subtask_depth:  # which breaks a property, and may go on so
                 continue
             place = bare

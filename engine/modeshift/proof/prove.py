@@ -1,6 +1,6 @@
 """``prove``: explores, holds each property against it, and finds the shortest way to break one."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -8,7 +8,7 @@ from modeshift.modes.edges.conditions import parse_condition
 from modeshift.modes.edges.edge_table import Edge, Way
 from modeshift.modes.phases import Event, Phase
 from modeshift.modes.policy import Approvals
-from modeshift.proof.explore import Exploration, without_collection
+from modeshift.proof.explore import Exploration
 from modeshift.proof.moves import MANY, WHO, Move
 from modeshift.proof.own import Own, build_own
 from modeshift.proof.places import Place, describe, describe_start, drop_parents
@@ -96,19 +96,13 @@ class _Observer:
         self._seen.add(seat)
 
 
-@without_collection()
-def prove(
-    deps: AgentDeps, own: Sequence[Own] = (), tell: Callable[[int], None] = lambda _: None
-) -> Proof:
-    """Explore every configuration of these modes, and hold the properties against them.
-
-    ``tell`` gets now and then how many there are so far.
-    """
+def prove(deps: AgentDeps, own: Sequence[Own] = ()) -> Proof:
+    """Explore every configuration of these modes, and hold the properties against them."""
     properties = [*BUILT_IN, *map(build_own, own)]
     deps = replace(deps, subtask_depth=min(deps.subtask_depth, MAX_DEPTH))
     exploration = Exploration(deps, find_facts(deps, own))
     observer = _Observer(exploration, properties)
-    exploration.run(observer.watch, tell=tell)
+    exploration.run(observer.watch)
     if len(deps.catalog) > MANY:
         observer.problems |= _check_limits(exploration.seats, properties)
     problems = dict(observer.problems)

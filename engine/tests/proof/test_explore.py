@@ -20,7 +20,7 @@ from modeshift.modes.facts import BUILT_IN, Done, Fact, ProjectTests
 from modeshift.modes.mode import Mode
 from modeshift.modes.phases import Phase
 from modeshift.proof import seats
-from modeshift.proof.explore import Exploration, without_collection
+from modeshift.proof.explore import Exploration
 from modeshift.proof.nodes import Nodes, Outside
 from modeshift.proof.own import read_own
 from modeshift.proof.places import (
@@ -64,8 +64,7 @@ def make_deps(
 def reach(deps: AgentDeps, *, is_exact: bool) -> set[Place]:
     """Where a thread can be; in which order sub-tasks follow each other is not in the reduced."""
     walk = Exploration(deps, find_facts(deps, ()), is_exact=is_exact)
-    with without_collection():
-        walk.run()
+    walk.run()
     places = set(map(drop_parents, walk.places))
     return {
         place._replace(switch=place.switch and place.switch._replace(then=())) for place in places
