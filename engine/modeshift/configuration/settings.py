@@ -71,144 +71,57 @@ def get_modes_folder() -> Path:
 
 
 class Settings(BaseSettings):
-    """What a person sets. A field's name in capitals is the variable's."""
+    """What a person sets. A field's name in capitals is the variable's.
+
+    What each means is in ``docs/run/settings.md`` of the clone, once for everybody.
+    """
 
     model_config = SettingsConfigDict(frozen=True, extra="ignore", env_ignore_empty=True)
 
-    model: str = Field("offline", description="`provider:name`, or `offline`")
-    models: Listed = Field((), description="more models to choose from in an editor, with commas")
-    context_window: int | None = Field(
-        None, ge=1024, description="tokens that the models take; empty: what is known of each"
+    model: str = "offline"
+    models: Listed = ()
+    context_window: int | None = Field(None, ge=1024)  # tokens
+    cache_ttl: Literal["5m", "1h"] = "5m"
+    model_parameters: Annotated[Mapping[str, Any], NoDecode] = {}
+    mode_changes: Literal["auto", "tool_changes", "allowed_tools", "append", "rewrite"] = "auto"
+    workspace: Path = Field(default_factory=get_default_workspace)
+    workspaces: Path | None = None
+    workspaces_per: Literal["user", "thread"] = "user"
+    workspaces_from: Listed = ()
+    approvals: Approvals = Approvals.MANUAL
+    default_mode: str | None = None
+    sandbox: Literal["auto", "off"] = "auto"
+    command_network: bool = False
+    command_secrets: bool = False
+    network_hosts: Listed = ()
+    command_memory: int = Field(4096, ge=64)  # MiB, of a command with all its processes
+    command_processes: int = Field(512, ge=8)
+    bound_answers: bool = False
+    trust_workspace: bool = False  # its modes and rules, not its MCP servers
+    config_folder: Path = user_config_path("modeshift", appauthor=False)
+    rules_folders: Listed = ("~/.kilocode", "~/.roo")
+    modes_folder: DirectoryPath = Field(default_factory=get_modes_folder)
+    trust_file: Path = DATA / "trusted.json"
+    checkpoints: Path = DATA / "checkpoints.sqlite"
+    sessions: Path = DATA / "sessions.sqlite"
+    database_url: SecretStr = SecretStr("")
+    database_timeout: float = Field(30, gt=0)  # seconds
+    sqlite_synchronous: Literal["normal", "full"] = "normal"
+    allowed_origins: Listed = (
+        *("https://smith.langchain.com", "http://localhost:3000", "http://127.0.0.1:3000"),
     )
-    cache_ttl: Literal["5m", "1h"] = Field(
-        "5m", description="how long Anthropic keeps a history in its cache: `5m`, or `1h`"
-    )
-    model_parameters: Annotated[Mapping[str, Any], NoDecode] = Field(
-        {}, description="a JSON object of parameters for models of `MODEL`'s provider"
-    )
-    mode_changes: Literal["auto", "tool_changes", "allowed_tools", "append", "rewrite"] = Field(
-        "auto",
-        description="how a model is told of a change of mode; `auto`: by what is known of it",
-    )
-    workspace: Path = Field(
-        default_factory=get_default_workspace,
-        description="the folder that the agent works in; it must exist",
-    )
-    workspaces: Path | None = Field(
-        None, description="the folder with a workspace for each user or thread of the server"
-    )
-    workspaces_per: Literal["user", "thread"] = Field(
-        "user", description="whose workspace below `WORKSPACES` a thread gets: `user` or `thread`"
-    )
-    workspaces_from: Listed = Field(
-        (),
-        description="git URLs that new workspaces are cloned from, with commas; the first is "
-        "the default",
-    )
-    approvals: Approvals = Field(
-        Approvals.MANUAL,
-        description="`manual`, or `auto`: edits, and commands in the sandbox, run unasked",
-    )
-    default_mode: str | None = Field(
-        None, description="the mode that a new thread starts in, instead of the one that says so"
-    )
-    sandbox: Literal["auto", "off"] = Field(
-        "auto", description="`auto`: commands run in bubblewrap where it works; `off`: never"
-    )
-    command_network: bool = Field(
-        default=False, description="`true`: commands in the sandbox may use the network"
-    )
-    command_secrets: bool = Field(
-        default=False,
-        description="`true`: commands may read `.env`, keys and the like in the workspace",
-    )
-    network_hosts: Listed = Field(
-        (), description="hosts that network tools may reach though they are not public, with commas"
-    )
-    command_memory: int = Field(
-        4096, ge=64, description="MiB that a command may use, with all its processes"
-    )
-    command_processes: int = Field(512, ge=8, description="processes that a command may have")
-    bound_answers: bool = Field(
-        default=False,
-        description="`true`: refuse a decision that does not name the question it answers",
-    )
-    trust_workspace: bool = Field(
-        default=False,
-        description="`true`: take the workspace's own modes and rules (not its MCP servers)",
-    )
-    config_folder: Path = Field(
-        user_config_path("modeshift", appauthor=False),
-        description="the folder with `custom_modes.yaml`, `permissions.yaml` and `mcp.json`",
-    )
-    rules_folders: Listed = Field(
-        ("~/.kilocode", "~/.roo"),
-        description="folders with your own rules (`rules`, `rules-{slug}`), with commas; these "
-        "also count in CONFIG_FOLDER",
-    )
-    modes_folder: DirectoryPath = Field(
-        default_factory=get_modes_folder,
-        description="the folder of the built-in modes; their prompts are in `prompts` beside it",
-    )
-    trust_file: Path = Field(
-        DATA / "trusted.json", description="where `make trust` records what you have trusted"
-    )
-    checkpoints: Path = Field(
-        DATA / "checkpoints.sqlite",
-        description="the SQLite file in which the dev server and `make chat` keep threads",
-    )
-    sessions: Path = Field(
-        DATA / "sessions.sqlite",
-        description="the SQLite file in which the sessions of editors are kept",
-    )
-    database_url: SecretStr = Field(
-        SecretStr(""),
-        description="Postgres for the dev server's threads: `postgresql://user:password@host/name`",
-    )
-    database_timeout: float = Field(
-        30, gt=0, description="seconds to wait for a database's lock, or for its server"
-    )
-    sqlite_synchronous: Literal["normal", "full"] = Field(
-        "normal", description="`normal`: what is kept outlives a crash; `full`: a power cut too"
-    )
-    allowed_origins: Listed = Field(
-        ("https://smith.langchain.com", "http://localhost:3000", "http://127.0.0.1:3000"),
-        description="web pages that may use the dev server: Studio, Agent Chat UI on this machine",
-    )
-    auth_token: SecretStr = Field(
-        SecretStr(""), description="`token`, or `name:token` for each user, with commas"
-    )
-    listen: str = Field(
-        "127.0.0.1", description="the address that the dev server listens on; others want a token"
-    )
-    subtask_depth: int = Field(
-        1, ge=0, le=5, description="how deep sub-tasks may be nested; `0`: there are none"
-    )
-    max_switches: int = Field(
-        10, ge=0, description="how often the mode is switched in a turn, where the model asks"
-    )
-    max_turn_cost: Ceiling | None = Field(
-        None,
-        description="what a turn may cost before a person is asked: `2.50` in US dollars, or "
-        "`500000 tokens`",
-    )
-    max_cost: Ceiling | None = Field(None, description="the same of a whole thread")
-    notify: str = Field(
-        "", description="a program or an address that is told when a thread waits for a person"
-    )
-    notify_secret: SecretStr = Field(
-        SecretStr(""), description="signs what is sent to an address; of 16 characters or more"
-    )
-    notify_content: bool = Field(default=False, description="`true`: what is asked is told, too")
-    stop_seconds: int = Field(
-        30, ge=0, description="how long a step that goes on may take when the server is stopped"
-    )
-    log_format: Literal["text", "json"] = Field(
-        "text", description="`json`: a line of the log is a JSON object, without content"
-    )
-    max_steps: int = Field(
-        500, ge=1, description="model and tool steps in one run before it is stopped"
-    )
+    auth_token: SecretStr = SecretStr("")  # one, or ``name:token`` for each user
+    listen: str = "127.0.0.1"
+    subtask_depth: int = Field(1, ge=0, le=5)
+    max_switches: int = Field(10, ge=0)  # in a turn, where the model asks
+    max_turn_cost: Ceiling | None = None
+    max_cost: Ceiling | None = None
+    notify: str = ""
+    notify_secret: SecretStr = SecretStr("")
+    notify_content: bool = False
+    stop_seconds: int = Field(30, ge=0)
+    log_format: Literal["text", "json"] = "text"
+    max_steps: int = Field(500, ge=1)  # model and tool steps in one run
 
     @field_validator("max_turn_cost", "max_cost", mode="before")
     @classmethod
