@@ -16,7 +16,6 @@ MAY_NAME_EFFECTS = {
         "tools/tool.py",
         "tools/server_tools.py",
         "testing/check.py",
-        "testing/parts.py",
     )
 }
 """The table, and where tools declare theirs."""
