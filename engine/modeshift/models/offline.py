@@ -211,15 +211,6 @@ class OfflineModel(LocalModel):
     name: str | None = "modeshift-offline"
 
     @override
-    def bind_tools(
-        self, tools: Any, *, tool_choice: str | None = None, **kwargs: Any
-    ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Bind tools; a ``tool_choice`` that forces one is refused, for the program chooses."""
-        if tool_choice not in (None, "auto"):
-            raise ValueError(f"tool_choice={tool_choice!r}: the offline model cannot be forced")
-        return super().bind_tools(tools, **kwargs)
-
-    @override
     def answer(self, messages: Sequence[BaseMessage], tools: frozenset[str]) -> AIMessage:
         cleaned = (
             message.model_copy(update={"content": remove_instructions(message.text)})

@@ -2,8 +2,7 @@
 
 T=pattern    only the tests that match, as in `make test`
 SCRIPTED=1   of the scripted provider, whatever is set
-REAL=1       of what is real, without asking; fail if nothing is
-YES=1        do not ask before money is spent
+REAL=1       do not ask before money is spent
 
 Of a provider whose key is set the real service is recorded, which costs money; else Anthropic's is
 scripted. Tests that name no model are recorded of the server at OPENAI_BASE_URL, if MODEL is one of
@@ -22,10 +21,6 @@ from dotenv import load_dotenv
 
 from modeshift.configuration.settings import get_env_file
 from modeshift.models.providers import PROVIDERS, is_at_openai
-
-NOTHING_REAL = (
-    "REAL=1, but no key of a provider is set, nor OPENAI_BASE_URL and MODEL=openai:NAME\n"
-)
 
 
 def main(env_file: Path | None = None) -> int:
@@ -51,9 +46,6 @@ def options_for_pytest() -> list[str] | None:
     if "anthropic" not in real:
         sys.stdout.write("anthropic: the scripted provider\n")
     sys.stdout.flush()
-    if _is_on("REAL") and not real and not server:
-        sys.stderr.write(NOTHING_REAL)
-        return None
     costly = [*real, *([server[0]] if server and not _is_near(server[0]) else [])]
     if costly and not _may_spend(costly):
         return None
@@ -89,7 +81,7 @@ def _is_near(address: str) -> bool:
 
 
 def _may_spend(real: list[str]) -> bool:
-    if _is_on("YES") or _is_on("REAL"):
+    if _is_on("REAL"):
         return True
     if not sys.stdin.isatty():
         sys.stderr.write(
