@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mappi
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import (
     AIMessage,
@@ -180,24 +179,12 @@ class LocalModel(BaseChatModel):
         """The next message of the conversation; ``tools`` are the names of those bound."""
 
     @override
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: object,
-    ) -> ChatResult:
+    def _generate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
         answer = self.answer(messages, _list_names(kwargs))
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
     @override
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
+    async def _agenerate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
         return self._generate(messages, **kwargs)
 
 
@@ -220,11 +207,7 @@ class OfflineModel(LocalModel):
 
     @override
     async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: object,
+        self, messages: list[BaseMessage], *_: Any, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         for chunk in _split(self.answer(messages, _list_names(kwargs))):
             yield ChatGenerationChunk(message=chunk)
