@@ -23,7 +23,6 @@ from modeshift.agent import STREAMS, Thread
 from modeshift.calls.remembered import ALL, describe_remembered
 from modeshift.configuration.loading import AgentCache, CachedAgent
 from modeshift.configuration.prices import CURRENCY, load_prices
-from modeshift.configuration.settings import Settings
 from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.options import Options
 from modeshift.editor.store import Record, Sessions
@@ -35,49 +34,6 @@ from modeshift.threads.compiled import Agent
 from modeshift.threads.mailbox import REVISION, Mailbox
 from modeshift.tools.servers import Server
 from modeshift.tools.workspace.client_files import buffers
-
-
-class SessionUsage:
-    """What the thread has taken, and what of it the editor was sent."""
-
-    def __init__(self, settings: Settings, updates: SessionUpdates) -> None:
-        self._settings = settings
-        self._updates = updates
-        self._usage = Usage()
-        self._shown: dict[str, Tokens] | None = None
-
-    def read(self, values: Mapping[str, Any]) -> None:
-        """Take it from the thread's state."""
-        self._usage = values.get("usage", Usage())
-
-    def add(self, update: Mapping[str, object]) -> None:
-        """Take in what a node has written into the thread."""
-        if isinstance(more := update.get("usage"), dict):
-            self._usage = add_usage(self._usage, cast("Usage", more))
-
-    def forget_shown(self) -> None:
-        """Send it again the next time: the editor knows of nothing."""
-        self._shown = None
-
-    async def show(self) -> None:
-        """Send it if it has changed; nothing, where a number is missing that the protocol wants."""
-        taken, last = self._usage.get("thread", {}), self._usage.get("last")
-        if taken == self._shown or last is None or last["used"] is None or last["window"] is None:
-            return
-        self._shown = taken
-        update = UsageUpdate(session_update="usage_update", used=last["used"], size=last["window"])
-        try:
-            cost = await asyncio.to_thread(self._find_cost, taken)
-        except UserError as error:
-            await self._updates.show_notice(str(error))
-        else:
-            if cost is not None:
-                update.cost = Cost(amount=float(cost), currency=CURRENCY)
-        await self._updates.send(update)
-
-    def _find_cost(self, taken: Mapping[str, Tokens]) -> Decimal | None:
-        return load_prices(self._settings).find_cost(taken)
-
 
 MAX_CONCURRENCY = 8
 """Calls of one message that run at once: each that waits for the editor blocks a thread."""
@@ -114,7 +70,7 @@ class SessionConfig:
         """What the mailbox has that the thread does not have yet."""
         self._shown: dict[str, Any] = {}
         """What of the options the editor was sent."""
-        self._usage = SessionUsage(agents.settings, updates)
+        self._usage = Usage()
 
     async def _get_agent(self) -> Agent:
         return self.loaded.agent
@@ -187,7 +143,7 @@ class SessionConfig:
         mode = str(state.values.get("mode"))
         self._mode = mode if mode in deps.catalog else deps.catalog.default
         self._approvals = state.values.get("approvals") or deps.approvals.value
-        self._usage.read(state.values)
+        self._usage = state.values.get("usage", Usage())
         await self._read_news(state.values.get(REVISION, {}))
         is_waiting = bool(state.interrupts) and not self.mode_is_pending.is_set()
         await self._updates.catch_up(deps, state.values, is_waiting=is_waiting)
@@ -256,7 +212,8 @@ class SessionConfig:
     async def _take_in(self, update: dict[str, Any]) -> None:
         self._mode = update.get("mode", self._mode)
         self._approvals = update.get("approvals", self._approvals)
-        self._usage.add(update)
+        if isinstance(more := update.get("usage"), dict):
+            self._usage = add_usage(self._usage, cast("Usage", more))
         if REVISION in update:
             await self._read_news(update[REVISION])
 
@@ -264,7 +221,6 @@ class SessionConfig:
         """The options as the response to new, load and resume carries them."""
         now = self.options
         self._shown = {"mode": now.mode, "options": now}
-        self._usage.forget_shown()
         return {"modes": now.mode_state(), "config_options": now.config_options()}
 
     async def show(self) -> None:
@@ -281,4 +237,25 @@ class SessionConfig:
             if self._shown.get(name) != value:
                 self._shown[name] = value
                 await self._updates.send(update)
-        await self._usage.show()
+        await self._show_usage()
+
+    async def _show_usage(self) -> None:
+        """Nothing, where a number is missing that the protocol wants."""
+        taken, last = self._usage.get("thread", {}), self._usage.get("last")
+        if last is None or last["used"] is None or last["window"] is None:
+            return
+        if self._shown.get("usage") == taken:
+            return
+        self._shown["usage"] = taken
+        update = UsageUpdate(session_update="usage_update", used=last["used"], size=last["window"])
+        try:
+            cost = await asyncio.to_thread(self._find_cost, taken)
+        except UserError as error:
+            await self._updates.show_notice(str(error))
+        else:
+            if cost is not None:
+                update.cost = Cost(amount=float(cost), currency=CURRENCY)
+        await self._updates.send(update)
+
+    def _find_cost(self, taken: Mapping[str, Tokens]) -> Decimal | None:
+        return load_prices(self._agents.settings).find_cost(taken)
