@@ -5,8 +5,6 @@ The files are vcrpy's own, laid out for people: JSON is indented, interactions a
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,12 +12,10 @@ from typing import Any, NoReturn
 import yaml
 from typing_extensions import override
 from vcr import VCR
-from vcr.cassette import Cassette
 from vcr.filters import decode_response
 from vcr.persisters.filesystem import CassetteNotFoundError, FilesystemPersister
 from vcr.record_mode import RecordMode
 from vcr.request import Request
-from vcr.serialize import serialize
 from vcr.serializers import yamlserializer
 
 from modeshift.models.provider_errors import MASK, find_secrets
@@ -63,21 +59,6 @@ def get_config(replaced: WrittenInstead, mode: str, path: Path) -> dict[str, Any
         # It names the thread, and is another one in each run.
         "filter_post_data_parameters": ["prompt_cache_key"],
     }
-
-
-@contextmanager
-def use_cassette(path: Path, replaced: WrittenInstead) -> Iterator[Cassette]:
-    """The cassette to play, for a process that has no pytest."""
-    vcr = VCR(record_mode="none")
-    configure(vcr)
-    with vcr.use_cassette(str(path), **get_config(replaced, "none", path)) as cassette:
-        yield cassette
-
-
-def dump_cassette(requests: Sequence[Request], responses: Sequence[Response]) -> str:
-    """The text of a cassette."""
-    text: str = serialize({"requests": requests, "responses": responses}, _Serializer)
-    return text
 
 
 class _Serializer:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from vcr import VCR
 
-from modeshift.testing.cassette_format import use_cassette
+from modeshift.testing.cassette_format import configure, get_config
 from modeshift.testing.strict_replay import StrictReplay
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.recording import MODELS, variables
@@ -33,7 +34,9 @@ def main(given: dict[str, Any]) -> None:
     replaced = tuple((text, instead) for text, instead in given["replaced"])
     for variable, value in variables(given["provider"], KEY).items():
         os.environ.setdefault(variable, value)
-    with use_cassette(Path(given["cassette"]), replaced) as cassette:
+    vcr, path = VCR(record_mode="none"), Path(given["cassette"])
+    configure(vcr)
+    with vcr.use_cassette(str(path), **get_config(replaced, "none", path)) as cassette:
         cassette.play_counts.update(range(given["played"]))
         replay = StrictReplay(cassette)
         try:

@@ -15,11 +15,11 @@ import pytest
 from vcr import VCR
 from vcr.filters import decode_response
 from vcr.request import Request
-from vcr.serialize import deserialize
+from vcr.serialize import deserialize, serialize
 from vcr.serializers import yamlserializer
 
 from modeshift.models.provider_errors import MASK
-from modeshift.testing.cassette_format import configure, dump_cassette
+from modeshift.testing.cassette_format import configure
 from modeshift.testing.recording import name_cassette
 from modeshift.testing.scrubbing import join_stream
 from modeshift.testing.strict_replay import Response, StrictReplay, decode_body
@@ -151,6 +151,13 @@ def load_cassette(path: Path) -> tuple[list[Request], list[Response]]:
     """The requests and their responses, not compressed any more."""
     requests, responses, *_ = deserialize(path.read_text("utf-8"), yamlserializer)
     return requests, [decode_response(one) for one in responses]
+
+
+def dump_cassette(requests: list[Request], responses: list[Response]) -> str:
+    vcr = VCR()
+    configure(vcr)
+    given = {"requests": requests, "responses": responses}
+    return str(serialize(given, vcr.serializers["yaml"]))
 
 
 def answer_with(body: str | bytes) -> dict[str, Any]:
