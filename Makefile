@@ -22,9 +22,9 @@ help: ## list what is needed most; the rest: .venv/bin/python -m modeshift --hel
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /@/; s/; ([A-Z]+=)/@\1/' | \
 	  awk -F@ '{ printf $$3 ? "%-12s%-64s%s\n" : "%-12s%s\n", $$1, $$2, $$3 }'
 
-dev: venv ## serve the agent on the LangGraph dev server; PORT=2024 BROWSER=1 RELOAD=1 VERBOSE=1
+dev: venv ## serve the agent on the LangGraph dev server; PORT=2024 BROWSER=1 VERBOSE=1
 	@exec $(MODESHIFT) dev $(call option,port,PORT) $(if $(filter 1,$(BROWSER)),--browser) \
-	  $(call flag,reload,RELOAD) $(call flag,verbose,VERBOSE)
+	  $(call flag,verbose,VERBOSE)
 
 serve: venv # serve it in several processes, on the Postgres of DATABASE_URL; PORT=2024 WORKERS=2
 	@$(AEGRA) is-ready || { ONLY_CHECK=1 $(MODESHIFT) serve && $(AEGRA); }

@@ -39,7 +39,6 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         {
             "port=N": "the port to listen on, 2024 unless given",
             "browser": "open the page in the browser",
-            "reload": "start again when a .py file of the clone changes",
             "verbose": "show everything that the server logs, not only its warnings",
         },
     ),

@@ -40,20 +40,12 @@ def main(
     *,
     port: str | None = None,
     browser: bool = False,
-    reload: bool = False,
     verbose: bool = False,
     env_file: Path | None = None,
 ) -> Iterator[str]:
     """Serve until the process is ended; raises ``UserError`` where it cannot start."""
     settings = load_settings(env_file)
     deps = AgentLoader(settings).deps()
-    has_workspace = deps.toolbox.has_workspace
-    if reload and has_workspace and settings.workspace.resolve().is_relative_to(find_root()):
-        raise ConfigurationError(
-            f"RELOAD=1 with the workspace {str(settings.workspace)!r} inside the clone: the server "
-            "would start again whenever the agent writes a .py file; set WORKSPACE to a "
-            "folder elsewhere"
-        )
     # Each clone lists its own threads: in Postgres nobody overwrites another's.
     data = nullcontext() if settings.has_postgres else _lock_data(settings.checkpoints)
     asyncio.run(check_database(settings.open_database()))
@@ -75,7 +67,7 @@ def main(
         print_when_up(address, text, browser=browser)
         if not is_json:
             print("Starting the server ...", flush=True)
-        serve_here(settings.listen, number, reload=reload, verbose=verbose, is_json=is_json)
+        serve_here(settings.listen, number, verbose=verbose, is_json=is_json)
     return iter(())
 
 
@@ -141,7 +133,7 @@ def check_port(host: str, given: str | None) -> int:
     return port
 
 
-def serve_here(host: str, port: int, *, reload: bool, verbose: bool, is_json: bool) -> None:
+def serve_here(host: str, port: int, *, verbose: bool, is_json: bool) -> None:
     """Run ``langgraph dev`` in this process, which has its imports already."""
     level, color = "INFO" if verbose or is_json else "WARNING", str(sys.stdout.isatty())
     defaults = {**DEFAULTS, "LOG_LEVEL": level, "LOG_COLOR": color, "LOG_JSON": str(is_json)}
@@ -155,9 +147,7 @@ def serve_here(host: str, port: int, *, reload: bool, verbose: bool, is_json: bo
 
     command = ["dev", "--host", host, "--port", str(port)]
     # No limit to speak of: a run that waits for a command would hold up other threads.
-    command += ["--n-jobs-per-worker", "1000", "--no-browser"]
-    if not reload:
-        command.append("--no-reload")
+    command += ["--n-jobs-per-worker", "1000", "--no-browser", "--no-reload"]
     cli(command)
 
 
