@@ -1,4 +1,4 @@
-"""``make renew``: write all that is derived anew, and say what was written and why.
+"""``make renew``: write all that is derived anew.
 
 The tables and the diagram between the marks of README.md and docs/, the snapshots, and of the
 recordings of the scripted provider those that do not play any more. What has lost its mode or tool
@@ -8,8 +8,6 @@ is removed.
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 
 from modeshift.modes.errors import ConfigurationError
@@ -22,22 +20,15 @@ PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:xdist")
 def main() -> int:
     """Run the steps; gives the exit code."""
     root = find_root()
-    before = dict(_digests(root))
     try:
         write_parts(root)
     except ConfigurationError as error:
         sys.stderr.write(f"modeshift: {error}\n")
         return 1
-    failed = [name for name in ("snapshots", "recordings") if not _STEPS[name](root)]
-    after = dict(_digests(root))
-    changed = [name for name in sorted(before | after) if before.get(name) != after.get(name)]
-    for name in changed:
-        why = "what it is made of has changed" if name in after else "nothing has it any more"
-        sys.stdout.write(f"{name}: {'written' if name in after else 'removed'}, as {why}\n")
-    if not changed:
-        sys.stdout.write("nothing has changed\n")
+    failed = [name for name, renew in _STEPS.items() if not renew(root)]
     if failed:
         sys.stdout.write(f"not renewed, or not all of it: {', '.join(failed)}; see above\n")
+    sys.stdout.write("git diff shows what has changed\n")
     return bool(failed)
 
 
@@ -69,14 +60,6 @@ def _succeeds(root: Path, *options: str, is_quiet: bool = False, **variables: st
 
 
 _STEPS = {"snapshots": _renew_snapshots, "recordings": _renew_recordings}
-
-
-def _digests(root: Path) -> Iterator[tuple[str, str]]:
-    """Of each file that a step may write."""
-    for pattern in ("*.md", "docs/**/*.md", "tests/snapshots/**/*", "cassettes/*/*.yaml"):
-        for file in root.glob(pattern):
-            if file.is_file():
-                yield file.relative_to(root).as_posix(), sha256(file.read_bytes()).hexdigest()
 
 
 if __name__ == "__main__":
