@@ -81,6 +81,8 @@ class ModeWords(TypedDict):
     """Which files alone may be changed."""
     command_limit: str
     """Which commands alone may be run."""
+    has_closed_commands: bool
+    """Whether its commands run in the read-only sandbox alone."""
     host_limit: str
     """What the host lets this thread do at most."""
     custom_instructions: str

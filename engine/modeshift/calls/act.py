@@ -81,12 +81,14 @@ class DueCall:
     @asynccontextmanager
     async def started(self) -> AsyncIterator[str | None]:
         """Record the call as begun; gives why it must not, as it may have run, say."""
-        judged, is_read_only = self._judged, self._judged.verdict.is_read_only
-        changes_the_world = judged.effect.changes_the_world and not is_read_only
+        judged, verdict = self._judged, self._judged.verdict
+        changes_the_world = judged.effect.changes_the_world and not verdict.changes_nothing
         background = self._deps.started_calls.background
         calling = Calling(
-            edits_freely=self._context.seat.edit_restriction is None and not is_read_only,
-            is_read_only=is_read_only,
+            edits_freely=self._context.seat.edit_restriction is None
+            and not verdict.changes_nothing,
+            is_read_only=verdict.is_read_only,
+            is_closed_off=verdict.is_closed_off,
             emit=self._emit,
             call_id=judged.id,
             commands=background.of(self._thread, self._context.seat.environment),

@@ -51,7 +51,7 @@ async def deny_failing_edits(
     for each in judged:
         if each.needs_person and (problem := await _find_problem(deps, context, each)) is not None:
             failing[each.id] = problem
-        elif each.effect.changes_the_world and not each.verdict.is_read_only:
+        elif each.effect.changes_the_world and not each.verdict.changes_nothing:
             break
     return deny_failing(judged, failing)
 

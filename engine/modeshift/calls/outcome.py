@@ -240,7 +240,7 @@ def plan_batches(
             denied=each.verdict.refusal if each.verdict.kind == "deny" else None,
             journal=journal,
         )
-        if each.effect.changes_the_world and not each.verdict.is_read_only:  # which may run twice
+        if each.effect.changes_the_world and not each.verdict.changes_nothing:  # may run twice
             planned["key"] = each.digest(message)
         if beside and each.runs_beside_others:
             plan[-1].append(planned)

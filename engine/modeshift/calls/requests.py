@@ -142,7 +142,7 @@ def _describe(
     wish = f"{mode.name} mode{place} wants to use {judged.call['name']}"
     reason = judged.verdict.reason
     if judged.effect.runs_programs:
-        rights = _describe_rights(deps, context, reason)
+        rights = _describe_rights(deps, context, judged)
         return f"{wish}: {reason}. {rights}{_describe_unseen(judged)}"
     return f"{wish}{_describe_resolved(judged)}: {reason}.{_describe_unseen(judged)}"
 
@@ -175,21 +175,25 @@ def list_other_changes(deps: AgentDeps, source: Mode, target: Mode) -> Iterator[
         before, after = (mode.edit_limit or "every file" for mode in (source, target))
         if before != after:
             yield f"Files to edit: {after} instead of {before}."
+    was_closed, is_closed = (mode.is_closed_off("command") for mode in (source, target))
+    if is_closed and not was_closed and deps.toolbox.sandbox is not None:
+        yield "Commands run unasked there, where they can change nothing."
     before, after = (mode.model or deps.models.default for mode in (source, target))
     if before != after:
         yield f"Model: {after} instead of {before}."
 
 
-def _describe_rights(deps: AgentDeps, context: CallContext, reason: str) -> str:
+def _describe_rights(deps: AgentDeps, context: CallContext, judged: Judged) -> str:
     """What a command can do to the workspace, and whether it has the network."""
-    sandbox = deps.toolbox.sandbox
+    sandbox, reason = deps.toolbox.sandbox, judged.verdict.reason
     restriction = context.seat.edit_restriction
     if sandbox is None:
         warning = "" if "not sandboxed" in reason else "It is not sandboxed. "
         more = f", and may change files although {restriction}" if restriction else ""
         return f"{warning}It has all your rights{more}."
-    change = "cannot" if restriction else "can"
-    network = "has the network" if sandbox.has_network else "has no network"
+    is_closed = judged.verdict.is_closed_off
+    change = "cannot" if restriction or judged.verdict.changes_nothing else "can"
+    network = "has the network" if sandbox.has_network and not is_closed else "has no network"
     return f"It {change} change the workspace, and {network}."
 
 

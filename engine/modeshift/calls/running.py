@@ -76,10 +76,13 @@ def describe_call(
     """What facts can follow from: a call that has run, or may have; of commands, ``ran``."""
     assert judged.tool is not None
     spec, effect = judged.tool.spec, judged.effect
-    is_held = spec.sandboxed and (judged.verdict.is_read_only or seat.edit_restriction is not None)
+    is_held = spec.sandboxed and (
+        judged.verdict.changes_nothing or seat.edit_restriction is not None
+    )
     written = judged.edited_paths if is_success else ()
     grant = seat.mode.grant(spec.group) if written and spec.group is not None else None
-    last = ran[-1] if len(ran) == 1 else None
+    # Of one in the read-only sandbox nothing follows: there even the tests may end otherwise.
+    last = ran[-1] if len(ran) == 1 and not judged.verdict.is_closed_off else None
     return Done(
         tool=spec.name,
         mode=seat.mode.slug,

@@ -108,9 +108,14 @@ def _check_commands(settings: Settings) -> Iterator[str]:
 
 def _check_modes(deps: AgentDeps) -> Iterator[str]:
     """Whether commands can change the workspace in modes that may not edit every file."""
-    for slug in deps.catalog:
+    for slug, mode in deps.catalog.items():
         restriction = deps.seat(slug).edit_restriction
-        if restriction is None or deps.catalog[slug].grant("command") is None:
+        if mode.is_closed_off("command"):
+            has_none = deps.toolbox.sandbox is None
+            how = "are not there, as there is no" if has_none else "run unasked in a read-only"
+            yield _say(NO if has_none else YES, f"commands in {slug} mode {how} sandbox")
+            continue
+        if restriction is None or mode.grant("command") is None:
             continue
         if deps.toolbox.sandbox is None:
             text = f"commands in {slug} mode can change the workspace, if you approve them"

@@ -174,7 +174,9 @@ def _list_problems(files: ProjectFiles) -> Iterator[str]:
 
 def _describe_mode(mode: Mode) -> Iterator[str]:
     groups = ", ".join(
-        grant.group + (f" on files that match '{grant.file_regex}'" if grant.file_regex else "")
+        grant.group
+        + (f" on files that match '{grant.file_regex}'" if grant.file_regex else "")
+        + (f" in the {grant.sandbox} sandbox, unasked" if grant.sandbox else "")
         for grant in mode.groups
     )
     model = f", model {to_one_line(mode.model)}" if mode.model else ""

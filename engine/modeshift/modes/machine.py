@@ -23,7 +23,7 @@ from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import InvalidInputError, UnknownModeError
 from modeshift.modes.mode import ModeText
 from modeshift.modes.phases import Event, Phase
-from modeshift.modes.policy import is_offered, list_free_commands
+from modeshift.modes.policy import is_offered, only_looks
 from modeshift.modes.rules.matching import is_server_tool
 
 IllegalEventError = TransitionNotAllowed
@@ -315,17 +315,17 @@ class Machine:
         return self._bound[slug]
 
     def _list_whole(self, slug: str) -> list[str]:
-        """The tools but those of which the mode may only run a few commands."""
+        """The tools but those that run only commands which change nothing."""
         if slug not in self._whole:
             mode, bound = self._catalog[slug], self._list_bound(slug)
-            to_look = {tool.name for tool in self._specs if list_free_commands(mode, tool)}
+            to_look = {tool.name for tool in self._specs if only_looks(mode, tool)}
             self._whole[slug] = [name for name in bound if name not in to_look]
         return self._whole[slug]
 
     def compare_tools(self, source: str, target: str) -> tuple[list[str], list[str]]:
         """The names of the tools gained, and of those lost, by a change of mode.
 
-        A tool of which a mode may only run a few commands does not count.
+        A tool that runs only commands which change nothing does not count.
         """
         before, after = self._list_whole(source), self._list_whole(target)
         gained = [name for name in after if name not in before]

@@ -52,13 +52,15 @@ class Grant(_Data):
     """A tool group that a mode has; ``edit`` may be restricted to some files, ``mcp`` to tools.
 
     In YAML the group's name, or a pair of the name and a mapping with ``fileRegex`` and
-    ``description``, for ``mcp`` with ``servers`` and ``tools``. A ``fileRegex`` that is found in
-    every path is no restriction, and None here.
+    ``description``, for ``command`` with ``sandbox``, for ``mcp`` with ``servers`` and ``tools``.
+    A ``fileRegex`` that is found in every path is no restriction, and None here.
     """
 
     group: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
     file_regex: str | None = None
     description: str | None = None
+    sandbox: Literal["read-only"] | None = None
+    """``read-only``: commands run unasked, where they can change nothing; None for any command."""
     servers: tuple[_NamePattern, ...] | None = None
     """Names of MCP servers, with ``*`` and ``?``; None for all."""
     tools: tuple[_NamePattern, ...] | None = None
@@ -73,8 +75,15 @@ class Grant(_Data):
         check_file_regex(pattern)
         return None if is_found_in_every_path(pattern) else pattern
 
+    @field_validator("sandbox", mode="before")
+    @classmethod
+    def _says_which(cls, sandbox: Any) -> Any:
+        return "" if sandbox is None else sandbox  # only called if the file has the key
+
     @model_validator(mode="after")
     def _fits_group(self) -> Self:
+        if self.sandbox is not None and self.group != "command":
+            raise ValueError(f"sandbox restricts the group 'command', not {self.group!r}")
         if self.file_regex is not None and self.group != "edit":
             raise ValueError(f"fileRegex restricts the group 'edit', not {self.group!r}")
         for option in ("servers", "tools"):
@@ -202,6 +211,11 @@ class ModeText(_Data):
     def grant(self, group: str) -> Grant | None:
         """The mode's grant of ``group``; None if the mode lacks it."""
         return next((grant for grant in self.groups if grant.group == group), None)
+
+    def is_closed_off(self, group: str | None) -> bool:
+        """Whether the mode has the group for the read-only sandbox alone."""
+        grant = None if group is None else self.grant(group)
+        return grant is not None and grant.sandbox is not None
 
     @property
     def edit_limit(self) -> str:

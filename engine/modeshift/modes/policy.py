@@ -35,13 +35,19 @@ def list_free_commands(mode: Mode, tool: ToolSpec) -> list[str]:
     return [line for line, kind in mode.permissions.get(tool.name, {}).items() if kind == "allow"]
 
 
+def only_looks(mode: Mode, tool: ToolSpec) -> bool:
+    """Whether the tool changes nothing in the mode, as its group there or its lack makes it."""
+    return mode.is_closed_off(tool.group) or bool(list_free_commands(mode, tool))
+
+
 def has_only_read_tools(mode: Mode) -> bool:
     """Whether of MCP servers it has only tools that say of themselves that they are read-only.
 
-    Such is a mode that runs no commands and may not edit every file.
+    Such is a mode whose commands change nothing and that may not edit every file.
     """
-    edit = mode.grant("edit")
-    return mode.grant("command") is None and (edit is None or edit.file_regex is not None)
+    edit, has_commands = mode.grant("edit"), mode.grant("command") is not None
+    is_held = not has_commands or mode.is_closed_off("command")
+    return is_held and (edit is None or edit.file_regex is not None)
 
 
 def find_risk(mode: Mode, tools: Iterable[ToolSpec]) -> tuple[Risk, str]:
@@ -52,7 +58,7 @@ def find_risk(mode: Mode, tools: Iterable[ToolSpec]) -> tuple[Risk, str]:
         "low": {"changes nothing": None},
     }
     for tool in tools:
-        if is_offered(mode, tool) and not list_free_commands(mode, tool) and tool.risk != "low":
+        if is_offered(mode, tool) and not only_looks(mode, tool) and tool.risk != "low":
             is_open = tool.effect.runs_programs and not tool.sandboxed
             words[tool.risk][NO_SANDBOX if is_open else tool.effect.does] = None
     risk = next(risk for risk, found in words.items() if found)
@@ -108,12 +114,19 @@ class Verdict:
     """For ``ask``: a person is asked every time, whatever they allowed before."""
     is_read_only: bool = False
     """For ``allow``: the command should change nothing, and the sandbox enforces that."""
+    is_closed_off: bool = False
+    """As mode or limit has it, the command runs in the read-only sandbox, asked about or not."""
     condition: str = ""
     """For ``ask``: the condition of the edge that a switch follows, which is met."""
     is_by_edge: bool = False
     """For ``ask``: the edge says that nobody is asked, and no rights are gained."""
     is_missing: bool = False
     """For ``deny``: the mode does not have the tool, and another may."""
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the sandbox sees to it that the command changes nothing."""
+        return self.is_read_only or self.is_closed_off
 
     @property
     def refusal(self) -> str:
@@ -141,7 +154,7 @@ def verdict(
     limit = _check_limits(mode, tool, args, subject)
     if limit is not None and limit.kind == "deny":
         return limit
-    judgement = _apply_rules(mode, tool, subject) or _apply_effect(tool, approvals)
+    judgement = _apply_rules(mode, tool, subject) or _apply_effect(mode, tool, approvals)
     if judgement.kind == "deny":
         return judgement
     stays = args is not None and args.get("mode_slug") == mode.slug
@@ -178,6 +191,14 @@ def _check_group(
     grant = mode.grant(tool.group)
     if grant is not None and tool.served is not None:
         return _check_server(mode, grant, tool, tool.served)
+    is_open = not (tool.effect.runs_programs and tool.sandboxed)
+    if grant is not None and grant.sandbox is not None and is_open:
+        return Verdict(
+            "deny",
+            f"{mode.name} mode has its {tool.group!r} tools only in a read-only sandbox, which "
+            f"there is not for {tool.name}, so {tool.name} did not run.",
+            is_missing=True,
+        )
     if grant is not None:
         return _check_file_regex(mode, grant, tool, args)
     lines = list_free_commands(mode, tool)
@@ -305,8 +326,10 @@ def _apply_ruling(mode: Mode, tool: ToolSpec, ruling: Ruling, source: str) -> Ve
     return Verdict(ruling.kind, rule)
 
 
-def _apply_effect(tool: ToolSpec, approvals: Approvals) -> Verdict:
+def _apply_effect(mode: Mode, tool: ToolSpec, approvals: Approvals) -> Verdict:
     effect = tool.effect
+    if mode.is_closed_off(tool.group):
+        return Verdict("allow", "runs a command in the sandbox, where it can change nothing")
     if effect.runs_programs and not tool.sandboxed:
         return Verdict("ask", NO_SANDBOX)
     if effect.asks == "never":
@@ -372,7 +395,11 @@ def _is_tool_within(mode: Mode, limit: Mode, tool: ToolSpec) -> bool:
         return True
     # The limit may offer it for a few commands alone.
     most = limit.grant(tool.group)
-    return most is not None and most.file_regex in (None, grant.file_regex)
+    return (
+        most is not None
+        and most.file_regex in (None, grant.file_regex)
+        and most.sandbox in (None, grant.sandbox)
+    )
 
 
 def describe_limit(limit: Mode) -> str:

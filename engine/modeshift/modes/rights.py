@@ -32,6 +32,8 @@ def find_growth(source: Mode, target: Mode, tools: Iterable[ToolSpec]) -> str | 
 def _is_grant_within(grant: Grant, most: Grant | None) -> bool:
     if most is None or most.file_regex not in (None, grant.file_regex):
         return False
+    if most.sandbox not in (None, grant.sandbox):
+        return False
     return all(
         ours is None or theirs == ours or (theirs is not None and _are_plain(theirs, ours))
         for theirs, ours in ((grant.servers, most.servers), (grant.tools, most.tools))
@@ -51,6 +53,11 @@ def _are_rules_within(source: Mode, target: Mode, name: str, group: str | None) 
     )
     if not is_same_level and any(kind == "allow" for _, kind in theirs):
         return False
+    if source.is_closed_off(group) and target.grant(group or "") is None:
+        return not theirs
+    if target.is_closed_off(group) and not source.is_closed_off(group):
+        # It is less than what the source may have done, without the source's rules that allow.
+        ours = [rule for rule in ours if rule[1] != "allow" or rule in theirs]
     if theirs[: len(ours)] == ours and all(kind == "deny" for _, kind in theirs[len(ours) :]):
         return group is None or target.grant(group) is None or source.grant(group) is not None
     if group is None or target.grant(group) is not None:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, Validat
 from modeshift.modes.edges.conditions import check_condition, parse_condition
 from modeshift.modes.errors import ConfigurationError, describe_misfit
 from modeshift.modes.files import parse_data
-from modeshift.modes.policy import list_free_commands
+from modeshift.modes.policy import only_looks
 from modeshift.proof.moves import Move
 from modeshift.proof.places import Place
 from modeshift.proof.properties import MoveCheck, Property, find_beyond
@@ -145,5 +145,5 @@ def _list_bound(seats: Seats, place: Place, what: str) -> list[str]:
     return [
         tool.name
         for tool in specs
-        if what == tool.name or (tool.group == what and not list_free_commands(seat.mode, tool))
+        if what == tool.name or (tool.group == what and not only_looks(seat.mode, tool))
     ]

@@ -14,7 +14,7 @@ from modeshift.modes.rules.files import get_protection, is_secret
 from modeshift.modes.rules.matching import EVERY, Subject
 from modeshift.proof.moves import WHO, Move
 from modeshift.proof.places import Place
-from modeshift.proof.seats import Probe, Seats
+from modeshift.proof.seats import CLOSED_OFF, STRICTNESS, Probe, Seats
 
 _APPLIED = ("person", "edge")
 """Whose the moves are that apply a switch."""
@@ -181,6 +181,7 @@ class _File(NamedTuple):
     """What a mode has by its file."""
 
     tools: frozenset[str]
+    """The names, and those again that it has not only for the read-only sandbox."""
     calls: tuple[bool, ...]
     """Of each probe whether it may be made."""
 
@@ -188,15 +189,23 @@ class _File(NamedTuple):
 def _read_file(seats: Seats, mode: Mode) -> _File:
     file: _File | None = seats.files.get(mode.slug)
     if file is None:
-        tools = (tool.name for tool in seats.deps.toolbox.specs if _has(mode, tool, None))
+        tools = [tool for tool in seats.deps.toolbox.specs if _has(mode, tool, None)]
+        free = (
+            f"{tool.name}, free"
+            for tool in tools
+            if mode.grant(tool.group or "") and not _is_held(mode, tool)
+        )
         calls = (_has(mode, probe.tool.spec, probe) for probe in seats.probes)
-        file = seats.files[mode.slug] = _File(frozenset(tools), tuple(calls))
+        file = seats.files[mode.slug] = _File(
+            frozenset([*free, *(tool.name for tool in tools)]), tuple(calls)
+        )
     return file
 
 
 def _has(mode: Mode, tool: ToolSpec, probe: Probe | None) -> bool:
     """Whether a mode has the tool, or may make the call: by its groups alone, said once more."""
-    if _denies(mode, tool, probe):
+    is_open = _is_held(mode, tool) and not (tool.sandboxed and tool.effect.runs_programs)
+    if is_open or _denies(mode, tool, probe):
         return False
     grant = mode.grant(tool.group) if tool.group is not None else None
     if tool.group is None:
@@ -210,6 +219,11 @@ def _has(mode: Mode, tool: ToolSpec, probe: Probe | None) -> bool:
     if probe is None or grant.file_regex is None:
         return True
     return all(grant.permits(probe.args[name]) for name in tool.paths)
+
+
+def _is_held(mode: Mode, tool: ToolSpec) -> bool:
+    """Whether its file has the tool's group for the read-only sandbox alone."""
+    return any(grant.group == tool.group and grant.sandbox for grant in mode.groups)
 
 
 def _denies(mode: Mode, tool: ToolSpec, probe: Probe | None) -> bool:
@@ -252,6 +266,18 @@ def _has_more(seats: Seats, place: Place) -> str | None:
     return None
 
 
+def _looks_and_changes(seats: Seats, place: Place) -> str | None:
+    seat = seats.deps.seat(place.mode, place.limit, place.depth)
+    rights = [seat.mode, *([seat.limit] if seat.limit is not None else [])]
+    for probe, right in zip(seats.probes, seats.rights(place), strict=True):
+        if not right or not any(_is_held(mode, probe.tool.spec) for mode in rights):
+            continue
+        for done in seats.describe(place, probe, is_run=True):
+            if right != CLOSED_OFF or done.may_have_written or done.line or done.runs_tests:
+                return f"{probe} runs in {place.mode}, and may change something"
+    return None
+
+
 def _runs_unasked(seats: Seats, place: Place) -> str | None:
     mode = seats.deps.catalog[place.mode]
     for probe, right in zip(seats.probes, seats.rights(place), strict=True):
@@ -265,7 +291,9 @@ def _runs_unasked(seats: Seats, place: Place) -> str | None:
         sources = (mode.own_rules, *mode.defaults)
         by_rule = any("allow" in source.rules.get(tool.name, {}).values() for source in sources)
         unheld = tool.effect.runs_programs and not tool.sandboxed
-        if right == 2 and (steers or secret or unheld or not (by_effect or by_rule)):
+        if right == STRICTNESS["allow"] and (
+            steers or secret or unheld or not (by_effect or by_rule)
+        ):
             return f"{probe} runs in {place.mode} with approvals {place.approvals}, unasked"
     return None
 
@@ -303,6 +331,7 @@ BUILT_IN = (
     ),
     Property("no tool is bound or runs that the mode or the limit lacks", of_seat=_has_more),
     Property("what needs a person's yes never runs without", of_seat=_runs_unasked),
+    Property("a read-only command changes no file and no fact", of_seat=_looks_and_changes),
     Property("a turn has no more switches than the setting says", of_seat=_switches_on),
     Property("from everywhere the turn can end", must_reach=_is_over),
 )

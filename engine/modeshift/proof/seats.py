@@ -34,7 +34,9 @@ PATHS = ("a.txt", "src/a.py", "plan.md", "Makefile", "AGENTS.md", ".env")
 """Files of which an edit limit may name some; the last ones always ask."""
 PHASES = frozenset(Phase)
 """Those of the engine."""
-STRICTNESS = {"deny": 0, "ask": 1, "allow": 2}
+CLOSED_OFF = 1
+"""The right to run a command that can change nothing, asked about or not."""
+STRICTNESS = {"deny": 0, "ask": 2, "allow": 3}
 
 
 class Probe(NamedTuple):
@@ -105,12 +107,15 @@ class Seats:
         return sorted({pattern for rule in rules for pattern in rule.get(tool, {})} - {EVERY})
 
     def rights(self, place: Place) -> tuple[int, ...]:
-        """Of each probe whether it is denied, asked about or allowed."""
+        """Of each probe whether it is denied, can change nothing, is asked about or allowed."""
         key = place.mode, place.limit, place.approvals
         if key not in self._rights:
             context, values = self._context(place), self.values(place)
             verdicts = (self._judge(context, *probe, values) for probe in self.probes)
-            self._rights[key] = tuple(STRICTNESS[verdict.kind] for verdict in verdicts)
+            self._rights[key] = tuple(
+                CLOSED_OFF if verdict.is_closed_off else STRICTNESS[verdict.kind]
+                for verdict in verdicts
+            )
         return self._rights[key]
 
     def judge(self, place: Place, tool: Tool, args: dict[str, Any]) -> Verdict:
@@ -202,10 +207,10 @@ class Seats:
             self._done[key] = {end_unseen(place.mode)}  # in a process that is gone
             for probe, right in zip(self.probes, self.rights(place), strict=True):
                 if not probe.tool.spec.effect.runs_beside_others:
-                    self._done[key].update(self._describe(place, probe, is_run=bool(right)))
+                    self._done[key].update(self.describe(place, probe, is_run=bool(right)))
         return self._done[key]
 
-    def _describe(self, place: Place, probe: Probe, *, is_run: bool) -> Iterator[Done]:
+    def describe(self, place: Place, probe: Probe, *, is_run: bool) -> Iterator[Done]:
         """What may come of a call, as the nodes describe it."""
         spec, context = probe.tool.spec, self._context(place)
         call = tool_call(name=spec.name, args=probe.args, id="")

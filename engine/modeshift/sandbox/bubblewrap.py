@@ -60,9 +60,12 @@ class Bubblewrap:
         """What to start to run the shell's ``line`` in a folder. Blocks; raises ``OSError``.
 
         The workspace can be changed where ``calling`` edits freely, but for what is protected.
+        A command that is closed off sees beside it only the machine's programs.
         A service's variables are not bubblewrap's own: with LD_PRELOAD it would load anything.
         """
         has_children = not calling.is_read_only
+        if calling.is_closed_off:
+            options, calling = _close_off(options, calling)
         descriptors: list[int] = []
         with ExitStack() as stack:
 
@@ -88,6 +91,7 @@ class Bubblewrap:
                 has_network=options.has_network,
                 can_bound_tmp=self.can_bound_tmp,
                 hidden=options.hidden,
+                has_only_programs=calling.is_closed_off,
             )
             mounts = mount_workspace(machine, protection, keep, is_writable=calling.edits_freely)
             if git.shows_changes(line):
@@ -117,6 +121,13 @@ class Bubblewrap:
 _HOLD_CHILDREN = "ulimit -u 4096 2>/dev/null || ulimit -p 4096 2>/dev/null"
 """The kernel counts processes and threads of this sandbox alone, and none of root's: ours are
 counted from outside, which one that doubles outruns. dash has another letter for it."""
+
+
+def _close_off(options: SandboxOptions, calling: Calling) -> tuple[SandboxOptions, Calling]:
+    """Whatever the settings say, and never without the filter, which keeps sockets shut."""
+    if not seccomp.has_filter():
+        raise OSError("there is no filter of system calls for this machine")
+    return options._replace(has_network=False), replace(calling, edits_freely=False)
 
 
 @cache

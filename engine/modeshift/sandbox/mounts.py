@@ -122,10 +122,26 @@ Mounts = dict[Path, list[str]]
 """bubblewrap's options for what is mounted at a path."""
 
 
-def mount_machine(*, has_network: bool, can_bound_tmp: bool, hidden: Iterable[Path]) -> Mounts:
-    """The machine, read-only, without the secrets at home and what else is to be hidden."""
+PROGRAMS = (
+    *("bin", "sbin", "lib", "lib32", "lib64", "libx32"),
+    *("usr", "etc", "opt", "nix", "gnu", "snap"),
+)
+"""Where a machine has its programs and their settings."""
+
+
+def mount_machine(
+    *,
+    has_network: bool,
+    can_bound_tmp: bool,
+    hidden: Iterable[Path],
+    has_only_programs: bool = False,
+) -> Mounts:
+    """The machine, read-only, without the secrets at home and what else is to be hidden.
+
+    If it ``has_only_programs``, no home folder is there, nor another user's files.
+    """
     mounts: Mounts = {
-        Path("/"): ["--ro-bind", "/", "/"],
+        **(_mount_programs() if has_only_programs else {Path("/"): ["--ro-bind", "/", "/"]}),
         Path("/dev"): ["--dev", "/dev"],
         Path("/proc"): ["--proc", "/proc"],
         Path(os.path.realpath("/run")): ["--tmpfs", "/run"],  # where services listen
@@ -140,6 +156,19 @@ def mount_machine(*, has_network: bool, can_bound_tmp: bool, hidden: Iterable[Pa
     home = Path.home()
     secrets = [home / name for name in SECRETS_AT_HOME if os.path.lexists(f"{home}/{name}")]
     return mounts | _hide([*secrets, *hidden], mounts)
+
+
+def _mount_programs() -> Mounts:
+    mounts: Mounts = {Path("/"): ["--tmpfs", "/"]}
+    for path in (Path("/", name) for name in PROGRAMS):
+        if path.is_symlink():
+            mounts[path] = ["--symlink", str(path.readlink()), str(path)]
+        elif path.is_dir():
+            mounts[path] = ["--ro-bind", str(path), str(path)]
+    home = Path(os.path.realpath(Path.home()))
+    if home not in mounts and not mounts.keys().isdisjoint(home.parents):
+        mounts[home] = ["--tmpfs", str(home)]
+    return mounts
 
 
 def mount_workspace(

@@ -120,7 +120,7 @@ class BubblewrapSandbox:
 
         def prepare() -> _Prepared:
             folder = workspace.resolve_folder(command.cwd)
-            findings = self._scan(workspace)
+            findings = self._scan(workspace, hides_secrets=calling.is_closed_off)
             if calling.edits_freely:
                 findings.linked = find_few_linked_outside(findings)
             protection = choose_protection(findings)
@@ -143,8 +143,9 @@ class BubblewrapSandbox:
         text = "\n".join([ended.text, *(f"[{notice}]" for notice in notices)])
         return replace(ended, text=text)
 
-    def _scan(self, workspace: Workspace) -> Scan:
-        scanner = get_scanner(workspace.root, finds_secrets=not self.options.shows_secrets)
+    def _scan(self, workspace: Workspace, *, hides_secrets: bool = False) -> Scan:
+        finds_secrets = hides_secrets or not self.options.shows_secrets
+        scanner = get_scanner(workspace.root, finds_secrets=finds_secrets)
         return scanner.scan(workspace)
 
     def _name_made(self, workspace: Workspace, before: Scan) -> list[str]:

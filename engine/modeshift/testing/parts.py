@@ -27,7 +27,7 @@ def modes_table(catalog: Catalog) -> str:
 
 def _groups(mode: Mode) -> str:
     return ", ".join(
-        grant.group + (f" (`{grant.file_regex}`)" if grant.file_regex else "")
+        grant.group + (f" (`{limit}`)" if (limit := grant.file_regex or grant.sandbox) else "")
         for grant in mode.groups
     )
 

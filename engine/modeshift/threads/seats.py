@@ -124,6 +124,10 @@ class Seat:
         restrictions = (find_edit_restriction(mode, specs) for mode in self._rights)
         return next(filter(None, restrictions), None)
 
+    def is_closed_off(self, tool: ToolSpec) -> bool:
+        """Whether mode or limit has the tool's group for the read-only sandbox alone."""
+        return any(mode.is_closed_off(tool.group) for mode in self._rights)
+
     @cached_property
     def words(self) -> str:
         """What the model is told when it enters the mode."""
@@ -137,6 +141,9 @@ class Seat:
             edit_limit=" and ".join(files),
             command_limit=" and ".join(
                 filter(None, map(shared.describe_command_limit, self._rights))
+            ),
+            has_closed_commands=any(
+                self.is_closed_off(shared.toolbox[name].spec) for name in self.tools
             ),
             host_limit=shared.describe_host_limit(self.limit),
             custom_instructions=mode.instructions,

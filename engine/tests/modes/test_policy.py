@@ -55,6 +55,7 @@ MODES = (
     mode("stranger", "read", level=Level.PROJECT, permissions={"execute_command": {"ls": "allow"}}),
     mode("user", "read", "edit", denials=(USERS,), defaults=(FOR_ALL,)),
     mode("runner", "command", "mcp"),
+    mode("looking", "read", "mcp", ["command", {"sandbox": "read-only"}]),
     mode("asking", "edit", permissions={"write_file": {"a": "ask"}}),
 )
 

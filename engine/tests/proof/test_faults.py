@@ -15,10 +15,12 @@ from modeshift.modes.mode import Mode
 from modeshift.proof.own import read_own
 from modeshift.proof.prove import Proof, prove
 from modeshift.threads.deps import AgentDeps
+from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import make_toolbox
 from tests.harness.faults import planted
 from tests.harness.modes import load_catalog
+from tests.harness.place import JUDGED_SANDBOX
 
 FAULTS = yaml.safe_load((Path(__file__).parent / "faults.yaml").read_text(encoding="utf-8"))
 
@@ -37,7 +39,8 @@ def make_deps(folder: Path, fault: dict[str, Any]) -> AgentDeps:
         names = [phase for edge in own for phase in (edge[0], edge[2])]
         nodes = {**dict.fromkeys(names, "node"), **CHART.nodes}
         chart = ChartData(nodes, [*CHART.edges, *map(tuple, own)])
-    toolbox = make_toolbox(Workspace(folder), catalog)
+    commands = Commands(JUDGED_SANDBOX if fault.get("sandbox") else None)
+    toolbox = make_toolbox(Workspace(folder), catalog, commands)
     return AgentDeps(catalog, toolbox, Models(OfflineModel()), subtask_depth=1, chart=chart)
 
 
@@ -58,10 +61,12 @@ def test_a_fault_is_found(tmp_path: Path, fault: dict[str, Any]) -> None:
     assert names, f"found instead: {broken}"
 
 
+@pytest.mark.parametrize("sandbox", [False, True])
 @pytest.mark.parametrize("target", ["ask", "debug"])
-def test_without_a_fault_all_holds(tmp_path: Path, target: str) -> None:
+def test_without_a_fault_all_holds(tmp_path: Path, target: str, sandbox: bool) -> None:
     unasked = {"code": {"switches": [{"to": target, "ask": "never"}, {"to": "*"}]}}
-    proof = prove_with(tmp_path, {"of": ["ask", "code", "debug"], "modes": unasked})
+    fault = {"of": ["ask", "code", "debug"], "modes": unasked, "sandbox": sandbox}
+    proof = prove_with(tmp_path, fault)
     assert [result for result in proof.results if result.problem] == []
     assert len(FAULTS) >= 25
 

@@ -194,6 +194,9 @@ class Calling:
     """What the call has run so far."""
     lock: asyncio.Lock | None = None
     """Taken by the call's commands in turn, where the call has the workspace's lock already."""
+    is_closed_off: bool = False
+    """Whether it runs in the read-only sandbox: it sees of the machine only programs, has no
+    network, and no setting opens that. It may start other programs."""
 
 
 current_calling: ContextVar[Calling] = ContextVar("calling", default=Calling())  # noqa: B039  # it is frozen

@@ -157,7 +157,7 @@ async def run_command(
         current_calling.get(),
         Command(line, folder, min(max(seconds, 1), MAX_SECONDS)),
     )
-    turn = current.commands
+    turn, looks = current.commands, current.is_read_only or current.is_closed_off
     if commands.sandbox and turn and (running := turn.name_running()):
         raise ToolFailedError(
             f"one command runs at a time in the sandbox, and {running} is still running; "
@@ -170,8 +170,8 @@ async def run_command(
         return ended.text
 
     if in_background:
-        if turn is None or current.is_read_only:
-            why = "it runs unasked" if turn else "this conversation has no thread"
+        if turn is None or looks:
+            why = "it runs read-only" if turn else "this conversation has no thread"
             raise ToolFailedError(f"{line!r} cannot run in the background, as {why}")
         current.ran.append(Ran(line, folder, None, goes_on=True))
         id = turn.start(
@@ -179,7 +179,7 @@ async def run_command(
         )
         return f"Started in the background; read its output with read_output, id={id!r}."
     text = await run(current)
-    if turn is None or current.is_read_only:
+    if turn is None or looks:
         return shorten(text)
     return turn.shorten(line, current.call_id, text)
 

@@ -115,7 +115,8 @@ async def test_what_cannot_be_started_is_said_when_it_is_read(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("has_turn", "is_read_only", "why"), [(False, False, "has no thread"), (True, True, "unasked")]
+    ("has_turn", "is_read_only", "why"),
+    [(False, False, "has no thread"), (True, True, "read-only")],
 )
 async def test_where_nothing_runs_in_the_background(
     workspace: Path, turn: TurnCommands, has_turn: bool, is_read_only: bool, why: str

@@ -35,16 +35,26 @@ def sandbox(**options: Any) -> Sandbox:
 
 
 def runner(workspace: Path, limits: Limits | None = None, **options: Any) -> Run:
-    """Runs a command in a mode that ``edits`` everything, or unasked, where it only ``looks``."""
+    """Runs a command in a mode that ``edits`` everything, or unasked, where it only ``looks``.
+
+    ``closed`` is the read-only sandbox, whatever else is so.
+    """
     commands = Commands(sandbox(**options), limits or Limits())
     tool = build_toolbox(Workspace(workspace, heeds_ignore_files=True), load_catalog(), commands)[
         "execute_command"
     ]
 
     async def run(
-        command: str, *, edits: bool = True, looks: bool = False, emit: Any = print, **args: Any
+        command: str,
+        *,
+        edits: bool = True,
+        looks: bool = False,
+        closed: bool = False,
+        emit: Any = print,
+        **args: Any,
     ) -> str:
-        before = current_calling.set(Calling(edits and not looks, looks, emit))
+        calling = Calling(edits and not looks, looks, emit, is_closed_off=closed)
+        before = current_calling.set(calling)
         try:
             return str(await tool.runnable.ainvoke({"command": command, **args}))
         finally:

@@ -1,6 +1,7 @@
 """Commands of a mode: which may change the workspace, and what git shows unasked."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -25,7 +26,15 @@ from tests.harness.clone import git
 from tests.harness.conversation import APPROVE, Conversation
 from tests.harness.modes import load_catalog
 from tests.harness.root import TEMPLATE
-from tests.tools.sandbox.commands import REPOSITORY, Run, needs_sandbox, runner, sandbox, write
+from tests.tools.sandbox.commands import (
+    READ_ONLY,
+    REPOSITORY,
+    Run,
+    needs_sandbox,
+    runner,
+    sandbox,
+    write,
+)
 
 pytestmark = needs_sandbox
 ONLY_X = Grant.model_validate({"group": "edit", "fileRegex": "x"})
@@ -64,20 +73,71 @@ async def test_a_mode_with_a_rule_on_edits_runs_commands_read_only(
 
 
 @pytest.mark.parametrize("mode", ["ask", "architect"])
-async def test_a_mode_without_commands_may_look(workspace: Path, mode: str) -> None:
+async def test_a_mode_with_read_only_commands_may_look(workspace: Path, mode: str) -> None:
     await runner(workspace)("git init -q")
     deps = make_deps(workspace, load_catalog(), Approvals.MANUAL)
-    assert "`git diff --stat`" in deps.seat(mode).words
+    assert "Commands can only look" in deps.seat(mode).words
     talk = Conversation(build_agent(deps, InMemorySaver()))
-    await talk.say("run git status\nrun touch made", mode=mode)
+    await talk.say("run git status | head -3; touch made\nrun touch made", mode=mode)
+    assert not await talk.waiting(), "nothing asks"
+    for id in ("offline_0_0", "offline_1_0"):
+        text = (await talk.results())[id].text
+        assert "Read-only file system" in text
+        assert READ_ONLY in text
     assert "No commits yet" in (await talk.results())["offline_0_0"].text
-    (asked,) = await talk.waiting()
-    assert "to Code mode?" in asked["description"]
-    assert "execute_command" in asked["description"], "for all commands"
     assert not (workspace / "made").exists()
+    assert not (await talk.values())["facts"].get("conversation")
+
+
+async def test_a_limit_leaves_read_only_commands(workspace: Path) -> None:
+    """Whatever the mode may, and whoever approves."""
+    deps = make_deps(workspace, load_catalog(), Approvals.AUTO)
+    talk = Conversation(build_agent(deps, InMemorySaver()))
+    await talk.say("run touch made", mode="code", limit="ask")
+    assert "Read-only file system" in (await talk.results())["offline_0_0"].text
+    assert "Commands can only look" in deps.seat("code", "ask").words
+    manual = make_deps(workspace, load_catalog(), Approvals.MANUAL)
+    talk = Conversation(build_agent(manual, InMemorySaver()))
+    await talk.say("run touch made", mode="code", limit="ask")
+    (asked,) = await talk.waiting()
+    assert "It cannot change the workspace, and has no network" in asked["description"]
+    await talk.decide({"type": "approve", "remember": True})
+    await talk.say("run touch made")
+    assert not await talk.waiting(), "it is remembered"
+    assert not (workspace / "made").exists()
+
+
+async def test_a_denial_holds_inside_a_line_of_a_read_only_mode(workspace: Path) -> None:
+    deny = SourcedPermissions({"execute_command": {"git push *": "deny"}}, "permissions.yaml")
+    mode = load_catalog()["ask"].model_copy(update={"denials": (deny,)})
+    deps = make_deps(workspace, Catalog([mode], mode.slug), Approvals.AUTO)
+    talk = Conversation(build_agent(deps, InMemorySaver()))
+    await talk.say("run true && git push x")
+    assert "'git push *'" in (await talk.results())["offline_0_0"].text
+    talk = Conversation(build_agent(deps, InMemorySaver()))
+    await talk.say("run eval $X; touch made")
+    (asked,) = await talk.waiting()
+    assert "It cannot change the workspace, and has no network" in asked["description"]
     await talk.decide(APPROVE)
-    assert await talk.approve_all() == ["execute_command"]
-    assert (workspace / "made").exists()
+    assert not (workspace / "made").exists()
+
+
+async def test_read_only_commands_beside_free_edits(workspace: Path) -> None:
+    """Neither the group nor its absence opens the other; without a sandbox there is none."""
+    groups = [Grant(group="edit"), Grant(group="command", sandbox="read-only")]
+    mode = load_catalog()["code"].model_copy(update={"groups": tuple(groups), "permissions": {}})
+    deps = make_deps(workspace, Catalog([mode], mode.slug), Approvals.AUTO)
+    talk = Conversation(build_agent(deps, InMemorySaver()))
+    await talk.say("run touch made\nwrite a.txt: x")
+    assert not (workspace / "made").exists()
+    assert (workspace / "a.txt").exists()
+    assert "execute_command" in deps.list_tools("code")
+    bare = replace(deps, toolbox=build_toolbox(Workspace(workspace), deps.catalog, Commands()))
+    assert "execute_command" not in bare.list_tools("code")
+    without = mode.model_copy(update={"groups": (Grant(group="edit"),)})
+    assert "execute_command" not in make_deps(
+        workspace, Catalog([without], "code"), Approvals.AUTO
+    ).list_tools("code")
 
 
 HOSTILE = {
