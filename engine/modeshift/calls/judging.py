@@ -259,7 +259,7 @@ def find_verdict(
         # A switch has passed the limit before, and may well be to the limit's own mode.
         judged_args = None if effect.switches_mode else args
         ruling = cut_verdict(ruling, limit, _find_verdict(deps, context, limit, tool, judged_args))
-    if ruling.kind != "deny" and context.seat.is_closed_off(tool.spec):
+    if effect.runs_programs and ruling.kind != "deny" and context.seat.is_closed_off(tool.spec):
         ruling = replace(ruling, is_closed_off=True)
     if effect.switches_mode and ruling.kind == "ask":
         ruling = _add_edge(deps, context, tool, args["mode_slug"], ruling, values)

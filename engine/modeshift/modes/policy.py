@@ -328,7 +328,7 @@ def _apply_ruling(mode: Mode, tool: ToolSpec, ruling: Ruling, source: str) -> Ve
 
 def _apply_effect(mode: Mode, tool: ToolSpec, approvals: Approvals) -> Verdict:
     effect = tool.effect
-    if mode.is_closed_off(tool.group):
+    if effect.runs_programs and mode.is_closed_off(tool.group):
         return Verdict("allow", "runs a command in the sandbox, where it can change nothing")
     if effect.runs_programs and not tool.sandboxed:
         return Verdict("ask", NO_SANDBOX)
