@@ -4,7 +4,7 @@ Every call is judged in both modes, and the stricter verdict counts. A limit is 
 set and to lift; what the model asks for or a person approves does not change it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from modeshift.modes.errors import (
     describe_error,
 )
 from modeshift.modes.mode import Grant, Level, Mode, SourcedPermissions
+from modeshift.modes.rules.command_lines import split_line
 from modeshift.modes.rules.files import SECONDS, SlowPatternError, get_protection, is_secret
 from modeshift.modes.rules.matching import Subject
 from modeshift.modes.rules.permissions import Kind, Ruling, find_denial, find_ruling
@@ -139,7 +140,7 @@ def verdict(
     tool: ToolSpec,
     args: Mapping[str, Any] | None,
     approvals: Approvals,
-    remembered: Iterable[tuple[str, bool]] = (),
+    remembered: Collection[tuple[str, bool]] = (),
 ) -> Verdict:
     """Judge one call of ``tool`` in ``mode``.
 
@@ -160,13 +161,29 @@ def verdict(
     stays = args is not None and args.get("mode_slug") == mode.slug
     if tool.effect.switches_mode and not tool.effect.starts_subtask and stays:
         return Verdict("deny", f"Already in {mode.name} mode.", InvalidCallError)
-    if limit is not None:
-        return limit
+    by_parts = None
+    if (limit or judgement).kind == "ask" and tool.command and tool.sandboxed and args:
+        by_parts = _judge_parts(mode, tool, args, tool.command, approvals, remembered)
+    if (settled := by_parts or limit) is not None:
+        return settled
     if judgement.kind == "ask" and subject is not None and tool.can_be_remembered:
         for pattern, exact in remembered:
             if subject.exact == pattern if exact else subject.certainly_matches(pattern):
                 return Verdict("allow", f"always allowed in this thread: {pattern!r}")
     return judgement
+
+
+def _judge_parts(  # what a verdict depends on
+    mode: Mode, tool: ToolSpec, args: Mapping[str, Any], command: str, approvals: Approvals,
+    remembered: Collection[tuple[str, bool]],
+) -> Verdict | None:  # fmt: skip
+    """Allows a line of several commands of which each is allowed; None if one is not."""
+    lines = split_line(args[command])
+    parts = [verdict(mode, tool, {**args, command: line}, approvals, remembered) for line in lines]
+    if not parts or any(part.kind != "allow" for part in parts):
+        return None
+    is_read_only = all(part.is_read_only for part in parts)
+    return Verdict("allow", "each of its commands is allowed", is_read_only=is_read_only)
 
 
 def _check_limits(
