@@ -1,4 +1,4 @@
-"""How the project's tests read, write and compare cassettes: what is registered with vcrpy.
+"""``get_config``: how the project's tests read, write and compare cassettes, for vcrpy.
 
 The files are vcrpy's own, laid out for people: JSON is indented, interactions are numbered.
 """
