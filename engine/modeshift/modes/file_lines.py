@@ -1,4 +1,4 @@
-"""``find_line``, ``find_edge_lines``: where in a file something stands, for messages about it."""
+"""``find_edge_lines``: where in a file the edges of a mode stand, for messages about them."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -8,28 +8,6 @@ from pydantic.alias_generators import to_camel
 
 # The C parser is ten times as fast; not every PyYAML is built with it.
 Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-
-
-def find_line(text: str, place: Sequence[str | int]) -> int | None:
-    """The line of what stands at a place, or of the last on the way to it that is there.
-
-    None for JSON that is not YAML, too.
-    """
-    line = 1
-    try:
-        node = yaml.compose(text.removeprefix("\ufeff"), Loader=Loader)
-    except yaml.YAMLError:
-        return None
-    for step in place:
-        if isinstance(node, yaml.MappingNode):
-            parts = {key.value: (key, value) for key, value in node.value}
-        else:
-            parts = dict(enumerate((part, part) for part in getattr(node, "value", ())))
-        if step not in parts:
-            break
-        key, node = parts[step]
-        line = key.start_mark.line + 1
-    return line
 
 
 def find_edge_lines(text: str, place: Sequence[str | int], keys: Collection[str]) -> dict[str, int]:

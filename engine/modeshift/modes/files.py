@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from modeshift.modes.errors import ModeFileError
 from modeshift.modes.facts import ProjectTests
-from modeshift.modes.file_lines import Loader, find_edge_lines, find_line
+from modeshift.modes.file_lines import Loader, find_edge_lines
 from modeshift.modes.mode import MODEL, Level, Mode, ModePrompt, ModeText
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.permissions import Kind, Rules, with_patterns
@@ -255,9 +255,7 @@ def parse_project(text: str, name: str) -> ProjectTests | None:
     try:
         return _Project.model_validate(data).tests
     except ValidationError as error:
-        line = find_line(text, error.errors()[0]["loc"])
-        where = f"{name}, line {line}" if line else name
-        raise ModeFileError(f"{where}: {_describe_problems(error, 'the file')}") from error
+        raise ModeFileError(f"{name}: {_describe_problems(error, 'the file')}") from error
 
 
 _RULES: TypeAdapter[dict[str, dict[str, Kind]]] = TypeAdapter(dict[str, dict[str, Kind]])
