@@ -150,14 +150,13 @@ class McpSession:
                 problem = f"the connection to the MCP server {name!r} was lost during the call"
                 raise ToolFailedError(f"{problem}; {UNKNOWN}", self._failure.reason) from error
             if isinstance(error, MCPError):
-                problem = f"the MCP server {name!r} refused it{_explain(str(error))}"
-                raise ToolFailedError(problem, str(error)) from error
+                raise ToolFailedError(f"the MCP server {name!r} refused it", str(error)) from error
             problem = f"the MCP server {name!r} gave no answer of the protocol; {UNKNOWN}"
             raise ToolFailedError(problem, _describe_error(error)) from error
         content = read_content(result)
         if result.is_error:
             text = "\n".join(block["text"] for block in content if block["type"] == "text")
-            raise ToolFailedError(f"the MCP server {name!r} could not do it{_explain(text)}", text)
+            raise ToolFailedError(f"the MCP server {name!r} could not do it", text)
         return content
 
     async def _answers(self) -> bool:
@@ -168,13 +167,6 @@ class McpSession:
         except Exception:  # noqa: BLE001  # whatever it does, and the SDK makes of that
             self._failure.report(f"it did not answer a call within {self._server.timeout:g} s")
         return not self.is_lost
-
-
-def _explain(text: str) -> str:
-    """The error, with what a person should know where it names something that is refused."""
-    if "elicit" not in text.lower():
-        return ""
-    return "; it wants to ask a person during the call (elicitation), which is not supported"
 
 
 def _check_tool(version: str, page: dict[str, Any], tool: Any) -> Any:
