@@ -76,22 +76,6 @@ class CallQuestion:
         content = (*_show_call(action, view, preview), description)
         return cls(view, content, tuple(_offer_approval(action, view)))
 
-    @property
-    def has_no_choices(self) -> bool:
-        """Whether it can only be answered in the chat."""
-        return len(self.options) == 1
-
-    def tool_call(self) -> schema.ToolCallUpdate:
-        """The call as the question shows it."""
-        return self.view.question(list(self.content))
-
-    def permission_options(self) -> list[schema.PermissionOption]:
-        """The options as the protocol has them."""
-        return [
-            schema.PermissionOption(option_id=option.id, name=option.name, kind=option.kind)
-            for option in self.options
-        ]
-
     def find_option(self, response: schema.RequestPermissionResponse) -> Option | None:
         """The chosen option; None if the dialog was closed, or for one that was not offered."""
         outcome = response.outcome
@@ -200,7 +184,7 @@ async def ask_in_editor(
         question = await asyncio.to_thread(
             CallQuestion.of, deps, updates.folder, action, values, approvals
         )
-        if question.has_no_choices:
+        if len(question.options) == 1:  # it can only be answered in the chat
             await updates.say(action["description"])
             return None
         question = replace(question, view=question.view.of_subtask(deps, updates.subtask))
@@ -246,8 +230,11 @@ async def _ask(updates: SessionUpdates, question: CallQuestion) -> Option | None
     try:
         answer = await updates.editor.client.request_permission(
             session_id=updates.id,
-            tool_call=question.tool_call(),
-            options=question.permission_options(),
+            tool_call=question.view.question(list(question.content)),
+            options=[
+                schema.PermissionOption(option_id=option.id, name=option.name, kind=option.kind)
+                for option in question.options
+            ],
         )
         return question.find_option(answer)
     except asyncio.CancelledError:

@@ -86,14 +86,6 @@ def drop_parents(place: Place) -> Place:
 
 def read_place(state: Mapping[str, Any], known: Collection[str]) -> Place:
     """The place of a thread in this state; of the facts those that are ``known`` count."""
-    place = _read_place(state)
-    parents = tuple(
-        frame._replace(facts=frame.facts.intersection(known)) for frame in place.parents
-    )
-    return place._replace(facts=place.facts.intersection(known), parents=parents)
-
-
-def _read_place(state: Mapping[str, Any]) -> Place:
     return Place(
         state["mode"],
         state["phase"],
@@ -101,8 +93,8 @@ def _read_place(state: Mapping[str, Any]) -> Place:
         state["approvals"],
         read_switch(state.get("switch")),
         _read_task(state.get("subtask")),
-        tuple(map(_read_parent, state.get("parents", ()))),
-        read_true_facts(state.get("facts", {})),
+        tuple(_read_parent(parent, known) for parent in state.get("parents", ())),
+        read_true_facts(state.get("facts", {})).intersection(known),
     )
 
 
@@ -124,9 +116,10 @@ def _read_task(subtask: Subtask | None) -> Task | None:
     return subtask and Task(subtask["mode"], subtask["approvals"], subtask["depth"])
 
 
-def _read_parent(parent: Parent) -> Frame:
+def _read_parent(parent: Parent, known: Collection[str]) -> Frame:
     then = tuple(filter(None, map(read_switch, parent.get("then", ()))))
-    task, facts = _read_task(parent["subtask"]), read_true_facts(parent.get("facts", {}))
+    task = _read_task(parent["subtask"])
+    facts = read_true_facts(parent.get("facts", {})).intersection(known)
     return Frame(parent["mode"], parent["approvals"], task, then, facts)
 
 

@@ -77,10 +77,6 @@ class Sender:
         entries = [plan_entry(todo["content"], status=todo["status"]) for todo in todos]
         await self.send(update_plan(entries))
 
-    def forget_notice(self, text: str) -> None:
-        """Show it again the next time."""
-        self._notices.discard(text)
-
     async def show_text(self, message: AIMessage) -> None:
         """Send the words and thoughts of an answer."""
         for block in message.content_blocks:
@@ -135,7 +131,7 @@ class SessionUpdates(Sender):
         if "subtask" in update:
             self.subtask = update["subtask"]
         if node == COMPACTING:
-            self.forget_notice(update["notices"][-1])  # it may fail twice for one reason
+            self._notices.discard(update["notices"][-1])  # it may fail twice for one reason
             if messages:
                 await self.say(f"{messages[0].text}\n\n")
         for message in messages:
