@@ -7,7 +7,7 @@ which are started only as a person has trusted them. Nothing here starts a serve
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -157,16 +157,11 @@ def _check_url(url: str) -> str:
     return url
 
 
-@dataclass(frozen=True)
-class ServersFile:
-    """The servers in a file by name, and what was dropped from it."""
+def parse_servers(text: str, name: str) -> tuple[dict[str, ServerEntry], list[str]]:
+    """The servers under ``mcpServers`` by name, and what was dropped of them, in words.
 
-    servers: Mapping[str, ServerEntry] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-
-
-def parse_servers(text: str, name: str) -> ServersFile:
-    """The servers under ``mcpServers``; raises ``ModeFileError`` where there is no such thing."""
+    Raises ``ModeFileError`` where there is no such thing.
+    """
     data = parse_data(text, name)
     entries = data.get("mcpServers") if isinstance(data, dict) else None
     if not isinstance(entries, dict):
@@ -191,7 +186,7 @@ def parse_servers(text: str, name: str) -> ServersFile:
     if len(warnings) > MAX_WARNINGS:
         more = f"{name}: and {len(warnings) - MAX_WARNINGS} more of this kind"
         warnings = [*warnings[:MAX_WARNINGS], more]
-    return ServersFile(servers, tuple(warnings))
+    return servers, warnings
 
 
 def _show(text: object) -> str:
@@ -266,15 +261,15 @@ def read_project_servers(workspace: Workspace) -> ProjectServers:
         if not os.path.lexists(workspace.root / file):
             continue
         try:
-            parsed = parse_servers(workspace.read(file, MAX_FILE_BYTES), file)
+            servers, dropped = parse_servers(workspace.read(file, MAX_FILE_BYTES), file)
         except (ToolFailedError, InvalidCallError) as error:
             warnings.append(f"{file}: left out: {error}")
             continue
         except ModeFileError as error:
             warnings.append(f"{error}; the file is ignored")
             continue
-        warnings += parsed.warnings
-        for name, entry in parsed.servers.items():
+        warnings += dropped
+        for name, entry in servers.items():
             first, other = entries.setdefault(name, (file, entry))
             if other != entry:
                 warnings.append(f"{file}: MCP server {name!r} is left out: {first} has another")
@@ -305,13 +300,14 @@ def _list_own(last: LastLoaded, settings: Settings, workspace: Workspace) -> Ite
     file = settings.config_folder / USER_FILE
     last.watch(file)
 
-    def read() -> ServersFile | None:
+    def read() -> tuple[dict[str, ServerEntry], list[str]] | None:
         text = read_user_file(file)
         return None if text is None else parse_servers(text, str(file))
 
     if (own := last.load(str(file), read)) is not None:
-        last.notices += own.warnings
-        for name, entry in own.servers.items():
+        servers, dropped = own
+        last.notices += dropped
+        for name, entry in servers.items():
             yield _find(last, name, str(file), entry, workspace)
 
 

@@ -11,7 +11,7 @@ from acp import RequestError, schema
 from modeshift.agent import open_agent
 from modeshift.configuration.loading import AgentCache
 from modeshift.configuration.settings import load_settings
-from modeshift.editor.files import McpServer, take_servers
+from modeshift.editor.files import McpServer
 from modeshift.editor.session import EditorSession
 from modeshift.editor.store import Record, Sessions
 from modeshift.editor.transport import Editor
@@ -154,7 +154,7 @@ class EditorAgent:
                 self._editor, record, self._agents, self._store
             )
         session = self._sessions[record.id]
-        await session.open(Path(cwd), take_servers(mcp_servers or ()))
+        await session.open(Path(cwd), mcp_servers or ())
         return session
 
     async def _find_record(self, cwd: str, session_id: str) -> Record:

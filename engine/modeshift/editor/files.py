@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from acp import RequestError, schema
 from pydantic import ValidationError
@@ -19,15 +19,11 @@ from modeshift.tools.servers import Server
 McpServer = schema.HttpMcpServer | schema.SseMcpServer | schema.AcpMcpServer | schema.McpServerStdio
 
 
-class EditorServers(NamedTuple):
-    """The MCP servers that can be started, and the names of the others, with why not."""
+def take_servers(listed: Sequence[McpServer]) -> tuple[tuple[Server, ...], list[str]]:
+    """What the editor's user has configured: trusted, and kept nowhere.
 
-    servers: tuple[Server, ...] = ()
-    refused: tuple[str, ...] = ()
-
-
-def take_servers(listed: Sequence[McpServer]) -> EditorServers:
-    """Take what the editor's user has configured: trusted, and kept nowhere."""
+    The servers that can be started, and the names of the others, with why not.
+    """
     servers: dict[str, Server] = {}
     refused: list[str] = []
     for server in listed:
@@ -49,7 +45,7 @@ def take_servers(listed: Sequence[McpServer]) -> EditorServers:
             servers[name] = Server(name=name, origin="editor", url=server.url, headers=headers)
         else:
             refused.append(f"{_show(server)} (the transport {server.type!r} is not supported)")
-    return EditorServers(tuple(servers.values()), tuple(refused))
+    return tuple(servers.values()), refused
 
 
 def _show(server: McpServer) -> str:

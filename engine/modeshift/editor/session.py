@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, AnyMessage
 from modeshift.configuration.loading import AgentCache
 from modeshift.editor.asking import EditorGone, TurnDismissed
 from modeshift.editor.display.updates import SessionUpdates
-from modeshift.editor.files import EditorFiles, EditorServers, Folder
+from modeshift.editor.files import EditorFiles, Folder, McpServer, take_servers
 from modeshift.editor.options import Options
 from modeshift.editor.session_config import SessionConfig
 from modeshift.editor.store import Record, Sessions
@@ -51,10 +51,10 @@ class EditorSession:
         self._untold: list[str] = []
         """Notices for the next turn."""
 
-    async def open(self, folder: Path, servers: EditorServers) -> None:
+    async def open(self, folder: Path, servers: Sequence[McpServer]) -> None:
         """Read what is stored, for the ``folder`` as the editor names it; raises ``UserError``."""
         self._updates.folder = Folder(self.cwd, folder)
-        self._config.servers, refused = servers
+        self._config.servers, refused = take_servers(servers)
         if refused:
             self._untold = [f"MCP servers of the editor that are left out: {'; '.join(refused)}"]
         await self._config.refresh()

@@ -50,27 +50,15 @@ class Provider:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Arguments for its client beside the model's name."""
 
-    @property
-    def example(self) -> str:
-        """An example of an address, for messages."""
-        return self.default_address if self.key is None else "http://127.0.0.1:8080/v1"
-
-    @property
-    def package(self) -> str:
-        """The distribution with its client."""
-        return f"langchain-{self.extra}"
-
     def address(self) -> str | None:
         """The server that the environment names instead of the provider's own."""
         return next((value for name in self.addresses if (value := os.environ.get(name))), None)
 
     def list_problems(self) -> list[str]:
         """What is missing or malformed, each as the end of "it needs ..."."""
-        problems = []
-        if find_spec(self.package.replace("-", "_")) is None:
-            problems.append(
-                f"{self.package}, which is not installed ({say_how_to_add(self.extra)})"
-            )
+        problems, package = [], f"langchain-{self.extra}"
+        if find_spec(package.replace("-", "_")) is None:
+            problems.append(f"{package}, which is not installed ({say_how_to_add(self.extra)})")
         key = os.environ.get(self.key or "", "")
         may_lack_key = not self.needs_key_elsewhere
         if self.key and not key and not (may_lack_key and self.address() is not None):
@@ -85,7 +73,8 @@ class Provider:
             if "@" in value or "?" in value:
                 problems.append(f"{name} without a user, a password or a query: logs would show it")
             elif not _is_address(value, bare=self.key is None):
-                problems.append(f"{name} to be a URL such as {self.example}, not {value!r}")
+                example = self.default_address or "http://127.0.0.1:8080/v1"
+                problems.append(f"{name} to be a URL such as {example}, not {value!r}")
         return problems
 
     def get_arguments(self, model: str, responses: bool | None = None) -> dict[str, Any]:

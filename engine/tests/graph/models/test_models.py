@@ -157,4 +157,4 @@ async def test_the_time_limit_starts_anew_with_each_word(monkeypatch: pytest.Mon
 def test_the_extras_are_those_of_the_project() -> None:
     text = (ENGINE / "pyproject.toml").read_text()
     for provider in PROVIDERS.values():
-        assert f'{provider.extra} = ["{provider.package}>=' in text
+        assert f'{provider.extra} = ["langchain-{provider.extra}>=' in text
