@@ -75,21 +75,18 @@ class SessionConfig:
     async def _get_agent(self) -> Agent:
         return self.loaded.agent
 
-    async def write_state(self, values: dict[str, Any]) -> None:
-        """Write between two steps; the state machine then decides again what comes next."""
-        await self.loaded.agent.aupdate_state(self.thread.config, values, as_node="intake")
-
     async def drop_open_question(self) -> None:
         """Drop an open question; keep what a run had finished when it was cut off.
 
         LangGraph stores the results of finished tasks beside the checkpoint, where the next run's
         input would drop them.
         """
-        state = await self.thread.state()
+        state, agent = await self.thread.state(), self.loaded.agent
         if state.interrupts:
-            await self.write_state({"phase": Phase.IDLE.value})
+            idle = {"phase": Phase.IDLE.value}
+            await agent.aupdate_state(self.thread.config, idle, as_node="intake")
         elif state.tasks:
-            await self.loaded.agent.aupdate_state(self.thread.config, None, as_node=END)
+            await agent.aupdate_state(self.thread.config, None, as_node=END)
 
     @property
     def options(self) -> Options:

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from acp import schema, text_block
 from acp.schema import SessionInfoUpdate, StopReason
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import HumanMessage
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Interrupt
 
@@ -27,7 +27,6 @@ from modeshift.events import Begun, Chunk, Printed, RunEvent, Wrote
 from modeshift.messages.normal_form import Content
 from modeshift.messages.repair import VOID, mark_as_data
 from modeshift.modes.errors import InvalidInputError, UserError
-from modeshift.modes.phases import Phase
 from modeshift.modes.plain_text import escape_invisible, to_one_line
 from modeshift.tools.workspace.client_files import buffers
 
@@ -127,8 +126,6 @@ def _name_resource(uri: str, name: str, folder: Folder) -> str:
     # A line break in a name must not become one in what the user says.
     return escape_invisible(f"{folder.relative(Path(unquote(parts.path)))}{lines}")
 
-
-STOPPED_HERE = "[The user stopped this answer here.]"
 
 log = logging.getLogger("modeshift")
 
@@ -266,18 +263,13 @@ class Turn:
         return self._config.thread.answer(question, [{"type": "respond", "message": words}])
 
     async def _clean_up(self) -> None:
-        """After a cancelled turn: drop the open question, and store the text that was streamed."""
+        """After a cancelled turn: drop the open question, and end the sub-tasks."""
         if self.keeps_question:
             return
-        config, words = self._config, self._updates.streamed
+        config = self._config
         try:
             await config.drop_open_question()
             await config.refresh()
-            state = await config.thread.state()
-            if words.strip() and not _is_stored(words, state.values.get("messages", [])):
-                message = AIMessage(f"{words}\n\n{STOPPED_HERE}")
-                update = {"messages": [message], "phase": Phase.IDLE.value}
-                await config.write_state(update)
             while (await config.thread.state()).values.get("subtask"):
                 # It stops where the conversation that began the sub-task would go on.
                 await config.loaded.agent.ainvoke(
@@ -292,11 +284,6 @@ class Turn:
             log.warning("after a cancel: %s", error)
         finally:
             await self._updates.end_open_calls()
-
-
-def _is_stored(words: str, messages: Sequence[AnyMessage]) -> bool:
-    last = messages[-1] if messages else None
-    return isinstance(last, AIMessage) and last.text.startswith(words)
 
 
 async def _finish(doing: Coroutine[Any, Any, None]) -> None:

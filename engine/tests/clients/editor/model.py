@@ -53,8 +53,6 @@ STEPS: dict[str, Step] = {
 def answer(messages: Sequence[BaseMessage]) -> Step:
     last = messages[-1]
     text = next(m.text for m in reversed(messages) if m.type == "human")
-    if text == "so far?":
-        return say(f"You have read: {messages[-2].text}")
     if last.text.startswith("<data-") and "Started in the background" in last.text:
         return Answer("", (WRITE,))
     if last.type == "tool":
