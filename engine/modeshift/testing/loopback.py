@@ -10,35 +10,26 @@ LOCAL_NAMES = ("localhost", "", None)
 
 def block_network(patch: Callable[[object, str, Any], None]) -> None:
     """Allow connections and look-ups only for this machine; ``patch`` is used like ``setattr``."""
-    connect, connect_ex, sendto = (
-        getattr(socket.socket, name) for name in ("connect", "connect_ex", "sendto")
-    )
+    for name in ("connect", "connect_ex", "sendto"):
+        patch(socket.socket, name, _check_address(getattr(socket.socket, name)))
     getaddrinfo = socket.getaddrinfo
-
-    def checked(self: socket.socket, address: Any) -> None:
-        if self.family in (socket.AF_INET, socket.AF_INET6):
-            assert is_loopback(address[0]), f"a test wants to reach {address}"
-
-    def checked_connect(self: socket.socket, address: object) -> None:
-        checked(self, address)
-        connect(self, address)
-
-    def checked_connect_ex(self: socket.socket, address: object) -> Any:
-        checked(self, address)
-        return connect_ex(self, address)
-
-    def checked_sendto(self: socket.socket, data: object, *rest: object) -> Any:
-        checked(self, rest[-1])
-        return sendto(self, data, *rest)
 
     def checked_getaddrinfo(host: Any, *rest: Any, **options: Any) -> Any:
         assert is_loopback(host), f"a test wants to know where {host!r} is"
         return getaddrinfo(host, *rest, **options)
 
-    patch(socket.socket, "connect", checked_connect)
-    patch(socket.socket, "connect_ex", checked_connect_ex)
-    patch(socket.socket, "sendto", checked_sendto)
     patch(socket, "getaddrinfo", checked_getaddrinfo)
+
+
+def _check_address(call: Callable[..., Any]) -> Callable[..., Any]:
+    """The method of a socket, whose last argument is the address."""
+
+    def checked(self: socket.socket, *args: Any) -> Any:
+        if self.family in (socket.AF_INET, socket.AF_INET6):
+            assert is_loopback(args[-1][0]), f"a test wants to reach {args[-1]}"
+        return call(self, *args)
+
+    return checked
 
 
 def is_loopback(host: str | bytes | None) -> bool:
