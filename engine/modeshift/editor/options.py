@@ -91,7 +91,7 @@ class Options:
             for slug, mode in self.modes.items()
         ]
         for name, (words, takes) in COMMANDS.items():
-            if not self.has_mode(name):
+            if name not in self.modes:
                 command = schema.AvailableCommand(name=name, description=words)
                 if takes:
                     hint = schema.UnstructuredCommandInput(hint=takes)
@@ -109,14 +109,10 @@ class Options:
         }
         return texts.get(option) or "\n\n".join(texts.values())
 
-    def has_mode(self, slug: str) -> bool:
-        """Whether there is a mode of this name."""
-        return slug in self.modes
-
     def parse_command(self, text: str) -> tuple[str, str] | None:
         """The name of a slash command and the text behind it; None for any other text."""
         match = _COMMAND.match(text)
-        if match is None or not (match[1] in COMMANDS or self.has_mode(match[1])):
+        if match is None or not (match[1] in COMMANDS or match[1] in self.modes):
             return None
         return match[1], text[match.end() :]
 

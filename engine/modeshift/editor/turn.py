@@ -63,7 +63,7 @@ class Prompt:
         content = _parse_content(blocks, folder)
         if name is None and not content:
             raise InvalidInputError("the message is empty; say something, or attach text")
-        compacts = name == COMPACT and not options.has_mode(COMPACT)
+        compacts = name == COMPACT and COMPACT not in options.modes
         return cls(None if compacts else name, content, compacts)
 
     @property
@@ -77,7 +77,7 @@ def parse_choice(blocks: Sequence[PromptBlock], options: Options) -> tuple[str, 
     match blocks:
         case [schema.TextContentBlock(text=text)]:
             choice = options.parse_command(text)
-            if choice and options.has_mode(choice[0]):
+            if choice and choice[0] in options.modes:
                 return None if choice[1].strip() else ("mode", choice[0])
             return (choice[0], choice[1].strip()) if choice and choice[0] != COMPACT else None
     return None

@@ -70,17 +70,13 @@ class Reached(NamedTuple):
         return str(self.spent + self.ceiling.amount)
 
 
-def _know_no_cost(taken: Mapping[str, Tokens]) -> Decimal | None:  # noqa: ARG001
-    return None
-
-
 @dataclass(frozen=True)
 class Ceilings:
     """What a turn and a thread may cost before a person is asked."""
 
     turn: Ceiling | None = None
     thread: Ceiling | None = None
-    find_cost: FindCost = _know_no_cost
+    find_cost: FindCost = lambda _: None
 
     def list_reached(self, usage: Usage) -> list[Reached]:
         """Those that are reached, where a person has not allowed more. May block.

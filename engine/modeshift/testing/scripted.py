@@ -1,7 +1,7 @@
 """``ScriptedModel``: gives the answers of a script, whatever it is asked."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import Field
@@ -15,12 +15,11 @@ ScriptStep = Sequence[Call] | str | Exception
 """The calls of an answer, its words, or how the model fails."""
 
 
-class ModelRequest:
+class ModelRequest(NamedTuple):
     """One request to the model: the messages, and the names of the tools bound."""
 
-    def __init__(self, messages: Sequence[BaseMessage], tools: frozenset[str]) -> None:
-        self.messages = list(messages)
-        self.tools = tools
+    messages: list[BaseMessage]
+    tools: frozenset[str]
 
 
 class ScriptedModel(LocalModel):
@@ -40,7 +39,7 @@ class ScriptedModel(LocalModel):
 
     @override
     def answer(self, messages: Sequence[BaseMessage], tools: frozenset[str]) -> AIMessage:
-        self.asked.append(ModelRequest(messages, tools))
+        self.asked.append(ModelRequest([*messages], tools))
         number = len(self.asked) - 1
         answer: AIMessage = (
             self.answers[number] if number < len(self.answers) else AIMessage("done")

@@ -1,6 +1,6 @@
 """Edges as a mode's file has them: where it leads, from where it is entered, when."""
 
-from collections.abc import Iterable
+from collections import Counter
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -46,23 +46,15 @@ def _read_short(name: str) -> BeforeValidator:
     return BeforeValidator(read)
 
 
-def _refuse_twice(slugs: Iterable[str]) -> None:
-    seen = set[str]()
-    for slug in slugs:
-        if slug in seen:
-            raise ValueError(f"{slug!r} is there twice; join the conditions with 'or'")
-        seen.add(slug)
+def _refuse_twice(end: str) -> AfterValidator:
+    def check(edges: tuple[Any, ...]) -> tuple[Any, ...]:
+        for slug, count in Counter(getattr(edge, end) for edge in edges).items():
+            if count > 1:
+                raise ValueError(f"{slug!r} is there twice; join the conditions with 'or'")
+        return edges
+
+    return AfterValidator(check)
 
 
-def _check_exits(edges: tuple[SwitchEdge, ...]) -> tuple[SwitchEdge, ...]:
-    _refuse_twice(edge.to for edge in edges)
-    return edges
-
-
-def _check_entries(edges: tuple[EntryEdge, ...]) -> tuple[EntryEdge, ...]:
-    _refuse_twice(edge.source for edge in edges)
-    return edges
-
-
-SwitchEdges = Annotated[tuple[SwitchEdge, ...], _read_short("to"), AfterValidator(_check_exits)]
-EntryEdges = Annotated[tuple[EntryEdge, ...], _read_short("from"), AfterValidator(_check_entries)]
+SwitchEdges = Annotated[tuple[SwitchEdge, ...], _read_short("to"), _refuse_twice("to")]
+EntryEdges = Annotated[tuple[EntryEdge, ...], _read_short("from"), _refuse_twice("source")]
