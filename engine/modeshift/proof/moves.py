@@ -71,7 +71,7 @@ class Moves:
             Phase.ACTING: self._act,
             Phase.SWITCHING: self._switch,
             Phase.COMPACTING: self._compact,
-            Phase.RETURNING: self._end if is_exact else _nothing,
+            Phase.RETURNING: self._end if is_exact else lambda _: iter(()),
         }
 
     def from_(self, place: Place) -> Iterator[Move]:
@@ -275,7 +275,3 @@ def _guard(place: Place, moves: Iterator[Move]) -> Iterator[Move]:
         yield from moves
     except (ModeshiftError, IllegalEventError, StopIteration) as error:
         yield Move("illegal", f"{type(error).__name__}: {error}", place)
-
-
-def _nothing(_: Place) -> Iterator[Move]:
-    return iter(())

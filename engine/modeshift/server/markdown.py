@@ -51,17 +51,10 @@ async def render_markdown(request: Request) -> Response:
         texts = (await request.json())["texts"]
     except (ValueError, RecursionError, LookupError, TypeError):
         texts = None
-    if not _are_texts(texts):
+    is_list = isinstance(texts, list) and len(texts) <= MAX_TEXTS
+    if not is_list or not all(isinstance(text, str) for text in texts):
         return JSONResponse({"detail": f"give 'texts': at most {MAX_TEXTS} texts"}, 422)
     return JSONResponse({"trees": await asyncio.to_thread(render_trees, texts)})
-
-
-def _are_texts(value: object) -> bool:
-    return (
-        isinstance(value, list)
-        and len(value) <= MAX_TEXTS
-        and all(isinstance(text, str) for text in value)
-    )
 
 
 def render_trees(texts: list[str]) -> list[list[TreeNode]]:

@@ -4,7 +4,7 @@ A part stands between ``<!-- name -->`` and ``<!-- /name -->``, on any page; whe
 marks, there is none.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from modeshift.modes.catalog import Catalog
@@ -60,17 +60,13 @@ def with_parts(name: str, text: str, parts: Mapping[str, str]) -> str:
     return text
 
 
-def find_pages(root: Path) -> Iterator[Path]:
-    """The README and the pages of docs, if there are any."""
-    yield from (file for file in (root / "README.md", *root.glob("docs/**/*.md")) if file.exists())
-
-
 def write_parts(root: Path) -> None:
-    """Write all pages, or none: raises ``ConfigurationError`` as ``with_parts`` does."""
+    """Write README and docs, all pages or none: raises as ``with_parts`` does."""
     parts = make_parts(load_modes().catalog)
     made = {
         page: with_parts(page.relative_to(root).as_posix(), page.read_text("utf-8"), parts)
-        for page in find_pages(root)
+        for page in (root / "README.md", *root.glob("docs/**/*.md"))
+        if page.exists()
     }
     for page, text in made.items():
         page.write_text(text, encoding="utf-8")
