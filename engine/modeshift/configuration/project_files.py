@@ -19,7 +19,6 @@ from modeshift.configuration.prompt_rules import (
     PromptRule,
     Skill,
     cut,
-    find_unused,
     list_nested,
     list_rules,
     list_skills,
@@ -84,11 +83,6 @@ class ProjectFiles:
             each.path: f"# The skill {each.name}\n\n{self.texts[each.path]}" for each in self.skills
         }
         return list_nested(self.texts) | {path: cut(text) for path, text in skills.items()}
-
-    @property
-    def unused(self) -> list[str]:
-        """A notice for each file that is not used because another one goes before it."""
-        return list(find_unused(self.texts))
 
 
 class _Reader:

@@ -15,7 +15,7 @@ from modeshift.configuration.last_loaded import LastLoaded, read_user_file
 from modeshift.configuration.mcp_file import FoundServer, read_servers
 from modeshift.configuration.own_files import list_databases, list_template
 from modeshift.configuration.project_files import ProjectFiles, find_unread, read_project
-from modeshift.configuration.prompt_rules import PromptRules, read_user_rules
+from modeshift.configuration.prompt_rules import PromptRules, find_unused, read_user_rules
 from modeshift.configuration.settings import Settings
 from modeshift.configuration.trust_file import TrustFile, find_differences
 from modeshift.modes.catalog import (
@@ -245,7 +245,8 @@ class Sources:
         lost = list_lost_denials(last, settings, modes, self._specs)
         catalog = layer_modes(modes, default, (*user_rules, *self._protect_own_files()), lost)
         last.notices += list_asking(catalog, self._specs)
-        last.notices += [*rules.find_problems([*catalog]), *self._project.unused]
+        unused = find_unused(self._project.texts)
+        last.notices += [*rules.find_problems([*catalog]), *unused]
         if self._has_workspace:
             last.notices += find_unread(self._workspace, folders)
         servers = read_servers(last, settings, self._workspace, self._servers)

@@ -134,7 +134,9 @@ def prepare_message(message: object) -> dict[str, Any] | None:
         raise RequestError(INVALID_REQUEST, "a method must be a string, and params an object")
     for name in ("_meta", "field_meta"):  # the SDK accepts its Python names as well
         (params or {}).pop(name, None)
-    if method in _OPENING and (problem := _find_unsupported(params or {})):
+    others = {"additionalDirectories", "additional_directories"}
+    if method in _OPENING and any((params or {}).get(name) for name in others):
+        problem = "additional directories are not supported; cwd is the workspace"
         raise RequestError(INVALID_PARAMS, problem)
     if method.startswith("$/") and "id" not in message:
         return None
@@ -159,12 +161,6 @@ def _explain_error(message: dict[str, Any]) -> None:
         data = error["data"] if isinstance(error["data"], dict | None) else {"data": error["data"]}
         details = f"{error['message']}: {data}" if data else error["message"]
         error["data"] = {"details": to_one_line(details, MAX_DETAILS), **(data or {})}
-
-
-def _find_unsupported(params: dict[str, Any]) -> str | None:
-    if params.get("additionalDirectories") or params.get("additional_directories"):
-        return "additional directories are not supported; cwd is the workspace"
-    return None
 
 
 def _dump(message: object, *, allow_nan: bool = False) -> str:

@@ -20,7 +20,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from modeshift.observing import Report, listeners
+from modeshift.observing import Report
 
 BUCKETS = (0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800)
 REGISTRY = CollectorRegistry()
@@ -63,12 +63,6 @@ def listen(kind: str, names: Mapping[str, str], report: Report) -> Iterator[None
             CALLS.labels(names["effect"], report.get("state", "failed")).inc()
         elif kind == "refusal":
             REFUSALS.labels(names["status"]).inc()
-
-
-def start_metrics() -> None:
-    """Listen from now on."""
-    if listen not in listeners:
-        listeners.append(listen)
 
 
 class _Threads(Collector):

@@ -9,6 +9,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
+from modeshift.observing import listeners
 from modeshift.project import say_how_to_add
 from modeshift.server.checkpointer import database, read_questions
 from modeshift.server.thread_modes import get_deps
@@ -67,7 +68,8 @@ def start_telling() -> None:
     try:
         from modeshift.server import metrics  # noqa: PLC0415  # an extra
 
-        metrics.start_metrics()
+        if metrics.listen not in listeners:
+            listeners.append(metrics.listen)
     except ImportError:
         pass
     if not os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
