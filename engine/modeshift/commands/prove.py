@@ -7,6 +7,7 @@ from json import dumps
 from pathlib import Path
 from time import process_time
 
+from modeshift.configuration.last_loaded import read_user_file
 from modeshift.configuration.loading import AgentLoader
 from modeshift.configuration.settings import load_settings
 from modeshift.modes.errors import ConfigurationError
@@ -17,7 +18,7 @@ from modeshift.proof.prove import Proof, prove
 
 
 def main(*, json: bool = False) -> list[str]:
-    """The report; exits with 1 if a property is broken. Raises ``ConfigurationError``."""
+    """The report; exits with 1 if a property is broken. Raises ``UserError``."""
     settings = load_settings()
     deps = AgentLoader(settings).deps()
     for notice in deps.notices:
@@ -30,13 +31,7 @@ def main(*, json: bool = False) -> list[str]:
             "the notice above says why"
         )
     file = settings.modes_folder / PROPERTIES
-    try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        text = ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{file}: cannot be read: {error}") from error
-    own = read_own(deps, text, f"{file.parent.name}/{PROPERTIES}")
+    own = read_own(deps, read_user_file(file) or "", f"{file.parent.name}/{PROPERTIES}")
     proof = prove(deps, own)
     report = dumps(asdict(proof), indent=1) if json else "\n".join(_report(proof))
     if not proof.holds:
