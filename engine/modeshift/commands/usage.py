@@ -72,6 +72,7 @@ async def _read_all(settings: Settings, id: str | None) -> list[ThreadUsage]:
     rows = list[ThreadUsage]()
     for file in list_kept(settings):
         async with settings.open_database(file) as database:
+            await database.check()
             rows += await read_threads(database, id)
     return rows
 
