@@ -82,12 +82,14 @@ def read_modes(
         if level is not Level.PROJECT:
             last.lost += [slug for slug, mode in zip(read, modes, strict=True) if mode is None]
         if level is Level.BUILT_IN:
-            built_in |= {mode.slug: with_prompt(mode, folder) for mode in modes if mode}
+            for mode in filter(None, modes):
+                prompt = read_user_file(prompts_of(folder) / f"{mode.slug}.md")
+                built_in[mode.slug] = with_prompt(mode, prompt)
             continue
         others += [mode for mode in modes if mode]
-        for slug, prompt in parsed.prompts.items():
+        for slug, words in parsed.prompts.items():
             if slug in built_in:
-                built_in[slug] = reword(built_in[slug], prompt)
+                built_in[slug] = reword(built_in[slug], words)
             else:
                 why = f"there is no built-in mode {to_one_line(slug, 100)!r}"
                 last.notices.append(f"{name}: {PROMPTS}: {why}")

@@ -59,16 +59,9 @@ def layer_modes(
     return Catalog(effective, default)
 
 
-def with_prompt(mode: Mode, folder: Path) -> Mode:
-    """The mode with its ``<slug>.md``, if there is one; raises ``ModeFileError``."""
-    file = prompts_of(folder) / f"{mode.slug}.md"
-    try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return mode
-    except (OSError, UnicodeDecodeError) as error:
-        raise ModeFileError(f"{file}: cannot be read: {error}") from error
-    return mode.model_copy(update={"how_to_work": text.strip()})
+def with_prompt(mode: Mode, text: str | None) -> Mode:
+    """The mode with the text of its ``<slug>.md``, if there is one."""
+    return mode if text is None else mode.model_copy(update={"how_to_work": text.strip()})
 
 
 def reword(mode: Mode, prompt: ModePrompt) -> Mode:

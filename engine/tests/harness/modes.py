@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from modeshift.modes.catalog import Catalog, with_prompt
+from modeshift.configuration.last_loaded import read_user_file
+from modeshift.modes.catalog import Catalog, prompts_of, with_prompt
 from modeshift.modes.files import parse_mode
 from modeshift.modes.mode import Mode
 from tests.harness.root import TEMPLATE
@@ -18,7 +19,8 @@ def load_catalog(default: str = "ask", folder: Path = MODES) -> Catalog:
     for file in sorted(folder.glob("*.yaml")):
         name = f"{folder.name}/{file.name}"
         modes += parse_mode(file.read_text(), name).modes
-    return Catalog((with_prompt(mode, folder) for mode in modes), default)
+    texts = (read_user_file(prompts_of(folder) / f"{mode.slug}.md") for mode in modes)
+    return Catalog(map(with_prompt, modes, texts), default)
 
 
 def load_with(slug: str, **changes: Any) -> Catalog:
