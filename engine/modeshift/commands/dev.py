@@ -11,11 +11,10 @@ import threading
 import time
 import webbrowser
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import TextIO
-
-import httpx
 
 from modeshift.configuration.databases import make_private
 from modeshift.configuration.loading import AgentLoader
@@ -157,12 +156,17 @@ def print_when_up(address: str, text: str, *, browser: bool = False) -> None:
 
 
 def _await_and_print(address: str, text: str, browser: bool) -> None:
-    with httpx.Client(timeout=5, trust_env=False, headers={"Host": "localhost"}) as client:
-        while True:
-            with suppress(httpx.TransportError):
-                client.get(f"{address}/ok")
-                break
+    while True:
+        # Not by httpx: it makes an SSL context, of a class that the server's imports replace.
+        connection = HTTPConnection(address.removeprefix("http://"), timeout=5)
+        try:
+            connection.request("GET", "/ok", headers={"Host": "localhost"})
+            connection.getresponse()
+            break
+        except (OSError, HTTPException):
             time.sleep(0.1)
+        finally:
+            connection.close()
     print(text if text.startswith("{") else f"\n{text}\n", flush=True)
     if browser:
         if os.environ.get("BROWSER") == "1":  # of make, where webbrowser expects a program
