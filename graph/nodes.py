@@ -25,7 +25,7 @@ async def think(step: Step, mode: str) -> Update:
     calls = await step.judge(answer)
     if calls.need_a_person:
         return step.go(Event.REVIEW, asked=await calls.question())
-    return step.go(Event.ACT, plan=calls.batches())
+    return step.go(Event.ACT, due_calls=calls.batches())
 
 
 async def review(step: Step) -> Update:

@@ -229,7 +229,8 @@ class DueCall:
             return update
         if after:
             update["written"] = list(dict.fromkeys([*task["written"], *after]))
-            self.task = {**task, "plan": renew_approvals(task["plan"], before, after)}
+            due = renew_approvals(task["due_calls"], before, after)
+            self.task = {**task, "due_calls": due}
         if judged.effect.ends_turn:
             update["messages"] = [message, AIMessage(message.text)]
             self.ends_turn = True

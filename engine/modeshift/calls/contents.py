@@ -79,9 +79,9 @@ async def find_begun(deps: AgentDeps, planned: Planned, thread: str, mode: str) 
 
 
 def renew_approvals(
-    plan: list[list[Planned]], before: Mapping[str, str], after: Mapping[str, str]
+    due: list[list[Planned]], before: Mapping[str, str], after: Mapping[str, str]
 ) -> list[list[Planned]]:
-    """The plan after an edit: approvals that expected the old contents now expect the new ones.
+    """The due calls after an edit: approvals of the old contents are now of the new ones.
 
     A person who approves two edits of one file has seen both.
     """
@@ -96,7 +96,7 @@ def renew_approvals(
         }
         return {**planned, "approved": {**approved, "contents": contents}}
 
-    return [[renew(planned) for planned in batch] for batch in plan]
+    return [[renew(planned) for planned in batch] for batch in due]
 
 
 def _approved_contents(planned: Planned) -> Mapping[str, str]:

@@ -192,11 +192,11 @@ class Outcome:
         settled = {result.tool_call_id for result in self._results}
         settled |= {get_call_id(switch["call"]) for switch in list_switches(self._switch)}
         left = [each for each in self._question.judged if each.id not in settled]
-        plan = list[list[Planned]]()
+        due = list[list[Planned]]()
         if left:
             journal = self._deps.started_calls.journal.mark(self._thread)
-            plan = plan_batches(journal, self._question.message, left, self._approved)
-        seen = Seen(has_calls=bool(plan), has_switch=self._switch is not None)
+            due = plan_batches(journal, self._question.message, left, self._approved)
+        seen = Seen(has_calls=bool(due), has_switch=self._switch is not None)
         (event,) = choose(Phase.REVIEWING, seen)
         return event, Update(
             messages=self._results,
@@ -204,7 +204,7 @@ class Outcome:
             refused=self._refused,
             facts=self._facts,
             remembered=list(self._remembered.values()),
-            plan=plan,
+            due_calls=due,
         )
 
 

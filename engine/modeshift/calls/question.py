@@ -118,7 +118,7 @@ class Calls:
     _thread: str
     asked: Asked | None = field(default=None, init=False)
     """What ``question`` gave."""
-    plan: list[list[Planned]] | None = field(default=None, init=False)
+    due_calls: list[list[Planned]] | None = field(default=None, init=False)
     """What ``batches`` gave."""
 
     @property
@@ -143,7 +143,7 @@ class Calls:
         return asked
 
     def batches(self) -> list[list[Planned]]:
-        """What is due, for ``go(Event.ACT, plan=...)``.
+        """What is due, for ``go(Event.ACT, due_calls=...)``.
 
         Raises ``NodeError`` if a person must be asked.
         """
@@ -151,8 +151,8 @@ class Calls:
             name = asking[0].call["name"]
             raise NodeError(f"a person has to decide on {name} first: go(Event.REVIEW, asked=...)")
         journal = self._deps.started_calls.journal.mark(self._thread)
-        self.plan = plan_batches(journal, self._message, self._judged, {})
-        return self.plan
+        self.due_calls = plan_batches(journal, self._message, self._judged, {})
+        return self.due_calls
 
 
 async def judge_answer(deps: AgentDeps, state: State, answer: AIMessage, thread: str) -> Calls:

@@ -10,7 +10,7 @@ from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Event, Phase
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import read_host_changes
-from modeshift.threads.routing import change_mode, leaves_plan, next_step
+from modeshift.threads.routing import change_mode, leaves_due_calls, next_step
 from modeshift.threads.state import ActTask, State, Update
 
 
@@ -23,18 +23,18 @@ async def move_on(
     *,
     is_done: bool,
 ) -> Command[Any]:
-    """Advance the state machine and the plan, once per batch.
+    """Advance the state machine and the due calls, once per batch.
 
     With a ``Command``: an edge is evaluated once for each parallel task, none of which sees others.
     """
     if not task["is_last"]:
         return Command(update=update)
     host_changes = await read_host_changes(store, thread, task)
-    if host_changes and not leaves_plan(host_changes):
-        # What is left of the plan was judged before: ``intake`` answers it.
-        return Command(update={**update, "plan": []}, goto="intake")
+    if host_changes and not leaves_due_calls(host_changes):
+        # What is left of the calls was judged before: ``intake`` answers it.
+        return Command(update={**update, "due_calls": []}, goto="intake")
     seen = Seen(
-        has_calls=bool(task["plan"]),
+        has_calls=bool(task["due_calls"]),
         has_switch=bool(task["switch"]),
         in_subtask=bool(task.get("subtask")),
         is_done=is_done,
@@ -42,7 +42,7 @@ async def move_on(
     now = deps.machine.send_all(Configuration(task["mode"], "acting"), choose(Phase.ACTING, seen))
     after_call = cast("State", {**task, **update})
     ended = end_turn(deps, after_call, now) if now.phase == Phase.IDLE else Update()
-    update = {**update, **ended, "phase": now.phase, "plan": task["plan"]}
+    update = {**update, **ended, "phase": now.phase, "due_calls": task["due_calls"]}
     after: ActTask = {
         **task,
         "phase": now.phase,

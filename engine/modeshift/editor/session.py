@@ -88,7 +88,7 @@ class EditorSession:
         """Send the history: of what a summary has replaced, the summary."""
         loaded = self._config.loaded
         values = (await self._config.thread.state()).values
-        begun = (values.get("plan") or [[]])[0]
+        begun = (values.get("due_calls") or [[]])[0]
         self._updates.cut_off = frozenset(get_call_id(planned["call"]) for planned in begun)
         await self._updates.replay(loaded.deps, _list_conversations(values))
         if todos := values.get("todos"):

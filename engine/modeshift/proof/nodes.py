@@ -152,8 +152,8 @@ class Nodes:
         state |= {"end_subtask": outside.is_stopped, "compact": outside.wants_summary}
         self._host.news = {outside.news: outside.value}
         if node == "act":
-            plan = [[None]] if outside.has_calls else []
-            task = cast("ActTask", {**state, "plan": plan, "is_last": True})
+            due = [[None]] if outside.has_calls else []
+            task = cast("ActTask", {**state, "due_calls": due, "is_last": True})
             moved = drive(move_on(self._deps, task, {}, "", self._host, is_done=outside.is_done))
             return read_place(merge(state, moved.update), self._facts)
         start = drive(find_start(self._deps, node, state, "", self._host))

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.storage.database import Database
-from modeshift.storage.kept_threads import HOLD, RELIEVED, KeptThreads
+from modeshift.storage.kept_threads import HOLD, RELIEVED, KeptThreads, rename_keys
 from modeshift.storage.postgres import MAX_CONNECTIONS, PostgresDatabase
 from modeshift.workarounds.langgraph import make_ids_after
 
@@ -54,7 +54,7 @@ class PostgresSaver(KeptThreads, AsyncPostgresSaver):
 
     @override
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return make_ids_after(await super().aget_tuple(config))
+        return make_ids_after(rename_keys(await super().aget_tuple(config)))
 
     @override
     @asynccontextmanager

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from modeshift.modes.errors import StorageError
 from modeshift.storage.database import Database
-from modeshift.storage.kept_threads import AUDIT_ENDS, DELETED, NAMESPACE, KeptThreads
+from modeshift.storage.kept_threads import AUDIT_ENDS, DELETED, NAMESPACE, KeptThreads, rename_keys
 from modeshift.storage.sqlite import SqliteDatabase
 from modeshift.workarounds.langgraph import make_ids_after
 
@@ -77,7 +77,7 @@ class WholeWrites(KeptThreads, SqliteSaver):
 
     @override
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return make_ids_after(await self._run(self.get_tuple, config))
+        return make_ids_after(rename_keys(await self._run(self.get_tuple, config)))
 
     @override
     async def alist(

@@ -72,7 +72,7 @@ class Transcript:
                 self._show_answer(message)
             elif isinstance(message, ToolMessage):
                 self._show_result(deps, message)
-        for planned in [each for batch in update.get("plan") or () for each in batch][:1]:
+        for planned in [each for batch in update.get("due_calls") or () for each in batch][:1]:
             self._begin(deps, get_call_id(planned["call"]))
         begins, mode = self._follow_subtask(deps, update), update.get("mode", "")
         if mode in deps.catalog and update.get("mode_changes") and not begins:

@@ -91,12 +91,12 @@ _EMPTY: dict[str, Any] = {
 _SET_ANEW = ("mode", "first_mode")
 _NEEDED: dict[str, str] = {
     Phase.THINKING: "messages",
-    Phase.ACTING: "plan",
+    Phase.ACTING: "due_calls",
     Phase.SWITCHING: "switch",
     Phase.RETURNING: "parents",
 }
 """What a thread must have in a phase, by the state's key."""
-_OF_TURN = {"phase", "plan", "asked", "switch", "subtask", "parents"}
+_OF_TURN = {"phase", "due_calls", "asked", "switch", "subtask", "parents"}
 _check_change = _type_check("mode_changes", ModeChange)
 
 

@@ -33,7 +33,7 @@ def build_router(deps: AgentDeps) -> Callable[..., Awaitable[str | list[Send]]]:
     return route
 
 
-def leaves_plan(host_changes: dict[str, Any]) -> bool:
+def leaves_due_calls(host_changes: dict[str, Any]) -> bool:
     """Whether what is planned may go on: each call is judged again, by what is allowed now."""
     return bool(host_changes) and host_changes.keys() <= {"approvals", "forget", REVISION}
 
@@ -53,11 +53,14 @@ def next_step(deps: AgentDeps, state: RoutingState) -> str | list[Send]:
     node = deps.machine.node(Configuration(state["mode"], state["phase"]))
     if node != "act":
         return END if node is None else node
-    if not state["plan"]:
+    if not state["due_calls"]:
         raise NodeError("the phase 'acting' without a call that is due")
-    batch, *rest = state["plan"]
+    batch, *rest = state["due_calls"]
     return [
-        Send("act", ActTask({**state, "plan": rest, "planned": due, "is_last": due is batch[-1]}))
+        Send(
+            "act",
+            ActTask({**state, "due_calls": rest, "planned": due, "is_last": due is batch[-1]}),
+        )
         for due in batch
     ]
 

@@ -272,7 +272,7 @@ class Replaced(TypedDict, total=False):
     # Calls and approvals.
     approvals: str
     """``manual`` or ``auto``."""
-    plan: list[list[Planned]]
+    due_calls: list[list[Planned]]
     """The calls that are due, in batches; the first is the one under way."""
     asked: Asked | None
     """The question that waits for a person."""
@@ -323,13 +323,13 @@ class RoutingState(TypedDict):
     written: list[str]
     switched: NotRequired[int]
     facts: NotRequired[Facts]
-    plan: list[list[Planned]]
+    due_calls: list[list[Planned]]
     switch: Switch | None
     subtask: NotRequired[Subtask | None]
 
 
 class ActTask(RoutingState):
-    """What one ``act`` task gets. ``plan`` has the batches after its own."""
+    """What one ``act`` task gets. ``due_calls`` has the batches after its own."""
 
     planned: Planned
     is_last: bool

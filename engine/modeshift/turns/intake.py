@@ -16,7 +16,7 @@ from modeshift.modes.phases import Phase
 from modeshift.threads.checks import drop_invalid, overwrite_dropped
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import enter_mode, follow
-from modeshift.threads.routing import leaves_plan, reconcile_mode
+from modeshift.threads.routing import leaves_due_calls, reconcile_mode
 from modeshift.threads.state import State, Subtask, Update, drop_approvals
 from modeshift.turns.briefing import drop_stale_thinking
 from modeshift.turns.subtasks import STOPPED
@@ -53,8 +53,8 @@ class Opening:
 
     async def look_up(self, thread: str) -> None:
         """See what the calls have done that were under way."""
-        plan = self.state.get("plan", []) if self.now.phase == Phase.ACTING else []
-        for planned in plan[0] if plan else []:
+        due = self.state.get("due_calls", []) if self.now.phase == Phase.ACTING else []
+        for planned in due[0] if due else []:
             if begun := await find_begun(self._deps, planned, thread, self.now.mode):
                 call = planned["call"]
                 self._begun[get_call_id(call)] = begun.build_result(call)
@@ -92,7 +92,7 @@ class Opening:
             "phase": now.phase,
             "first_mode": state.get("first_mode", deps.catalog.default),
             "approvals": state.get("approvals", deps.approvals.value),
-            "plan": [],
+            "due_calls": [],
             "switch": None,
             "refused": [],
             "switched": state.get("switched", 0) if self._goes_on else 0,
@@ -135,7 +135,7 @@ def _stays_open(state: State, phase: str, host_changes: dict[str, Any]) -> bool:
     if state.get("end_subtask") or not find_open_calls(state.get("messages", [])):
         return False
     if phase in (Phase.ACTING, Phase.SWITCHING):
-        return leaves_plan(host_changes)
+        return leaves_due_calls(host_changes)
     return phase == Phase.REVIEWING
 
 

@@ -123,7 +123,7 @@ class Step:
         phase, calls = self._start.phase, self._made.calls
         if phase is None or (phase in list(Phase) and event in list(Event)):
             event = choose_event(self._start, self._made.answer, event, more)
-        made = {} if calls is None else {"asked": calls.asked, "plan": calls.plan}
+        made = {} if calls is None else {"asked": calls.asked, "due_calls": calls.due_calls}
         self._check_own(
             key for key, value in more.items() if value is None or value is not made.get(key)
         )

@@ -165,7 +165,7 @@ def _return_to_parent(
             "approvals": state["approvals"] if kept else parent["approvals"],
             "written": list(dict.fromkeys([*parent["written"], *files])),
             "facts": end_conversation(deps, parent, state.get("facts", {}), target, files),
-            "plan": [],
+            "due_calls": [],
             "asked": None,
             "compact_from": 0,
             "usage": Usage(last=parent["last"]),

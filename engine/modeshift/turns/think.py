@@ -91,12 +91,12 @@ def choose_event(
 
     ``more`` are the names of what is sent along. Raises ``NodeError``.
     """
-    has_plan, is_asked = "plan" in more, "asked" in more
-    is_judged = answer is not None and (has_plan or is_asked or not answer.tool_calls)
-    needed = Event.REVIEW if is_asked else Event.ACT if has_plan else Event.ANSWER
+    has_calls, is_asked = "due_calls" in more, "asked" in more
+    is_judged = answer is not None and (has_calls or is_asked or not answer.tool_calls)
+    needed = Event.REVIEW if is_asked else Event.ACT if has_calls else Event.ANSWER
     if start.phase != Phase.THINKING or not is_judged or event != needed:
         raise start.refuse(
             f"cannot send {event!s} here: the answer, as judged, does not lead there"
         )
     in_subtask = start.state.get("subtask") is not None
-    return choose(Phase.THINKING, Seen(has_plan, is_asked, in_subtask=in_subtask))[0]
+    return choose(Phase.THINKING, Seen(has_calls, is_asked, in_subtask=in_subtask))[0]

@@ -110,7 +110,7 @@ async def test_an_approval_holds_in_no_copy_of_the_thread(
     copy = Conversation(talk.agent)
     values = await talk.values()
     values.pop("facts", None)
-    ((planned,),) = values["plan"]
+    ((planned,),) = values["due_calls"]
     journal = talk.agent.started_calls.journal
     planned["journal"] = journal.mark(copy.config["configurable"]["thread_id"])
     await talk.agent.aupdate_state(copy.config, values, as_node="review")

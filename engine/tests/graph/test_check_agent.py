@@ -29,7 +29,7 @@ async def go_on(step: Step, answer: AIMessage) -> Update:
     calls = await step.judge(answer)
     if calls.need_a_person:
         return step.go("review", asked=await calls.question())
-    return step.go("act", plan=calls.batches())
+    return step.go("act", due_calls=calls.batches())
 
 
 def runs_calls_itself(first: int) -> Build:
@@ -127,7 +127,7 @@ def runs_calls_beside_the_engine(deps: AgentDeps, saver: Saver = None) -> Agent:
 
     async def act(step: Step) -> Any:
         call = await step.judge_again()
-        if call is None or call.refusal is not None or call.task["plan"]:
+        if call is None or call.refusal is not None or call.task["due_calls"]:
             return step.start_again() if call is None else await nodes.act(step)
         due = call.task["planned"]["call"]
         async with call.started() as problem:

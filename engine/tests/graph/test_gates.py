@@ -96,9 +96,9 @@ async def test_an_approval_that_somebody_rewrote_is_none(
 ) -> None:
     talk = await run_script(workspace, [("write_file", {"path": "a", "content": "x"})], mode="code")
     await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
-    ((planned,),) = (await talk.values())["plan"]
+    ((planned,),) = (await talk.values())["due_calls"]
     planned["approved"].update(change)
-    await talk.agent.aupdate_state(talk.config, {"plan": [[planned]]}, as_node="review")
+    await talk.agent.aupdate_state(talk.config, {"due_calls": [[planned]]}, as_node="review")
     await talk.send(None)
     assert (await talk.results())["call_0"].status == "error"
     assert list(workspace.iterdir()) == []
@@ -110,7 +110,7 @@ async def test_a_call_that_nobody_approved_does_not_run_though_it_is_planned(the
         call = {"name": name, "args": args, "id": "call_0"}
         ours = talk.agent.started_calls.journal.mark(talk.config["configurable"]["thread_id"])
         plan = [[{"call": call, "approved": None, "denied": None, "journal": ours}]]
-        update = {"phase": "acting", "plan": plan}
+        update = {"phase": "acting", "due_calls": plan}
         await talk.agent.aupdate_state(talk.config, update, as_node="code")
         await talk.send(None)
         assert "nobody has approved" in (await talk.results())["call_0"].text

@@ -127,7 +127,7 @@ MALFORMED: dict[str, list[Any]] = {
         Overwrite(5),
     ],
     "remembered": [5, [{}]],
-    "plan": [[5], [[{}]]],
+    "due_calls": [[5], [[{}]]],
     "forget": [5],
     "compact": ["yes"],
     "compact_from": ["x"],
@@ -174,7 +174,7 @@ async def write_unchecked(talk: Conversation, values: dict[str, Any], *, by_comm
             await CompiledStateGraph.abulk_update_state(talk.agent, talk.config, update)
 
 
-ALONE = ("approvals", "remembered", "instructions", "plan", "mode", "messages")
+ALONE = ("approvals", "remembered", "instructions", "due_calls", "mode", "messages")
 EACH_ALONE = [(False, {key: MALFORMED[key][0]}) for key in ALONE]
 ALL_AT_ONCE = [
     (number % 4 == 1, {key: values[number % len(values)] for key, values in MALFORMED.items()})

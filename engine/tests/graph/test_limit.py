@@ -130,7 +130,7 @@ async def test_an_old_question_and_an_old_approval_do_not_raise_it(
         await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
         state = await talk.values()
         # As somebody does who wants what was approved to go on.
-        kept = {key: state[key] for key in ("plan", "switch") if state.get(key)}
+        kept = {key: state[key] for key in ("due_calls", "switch") if state.get(key)}
         await talk.agent.aupdate_state(talk.config, {"limit": "ask", **kept}, as_node="review")
         await talk.send(None)
     else:

@@ -68,7 +68,7 @@ def plan(*calls: Any, **approved: Any) -> list[Any]:
 
 
 async def judge_and_act(step: Step, answer: AIMessage) -> Any:
-    return step.go(Event.ACT, plan=(await step.judge(answer)).batches())
+    return step.go(Event.ACT, due_calls=(await step.judge(answer)).batches())
 
 
 async def judge_another_answer(step: Step, answer: AIMessage) -> Any:
@@ -77,10 +77,10 @@ async def judge_another_answer(step: Step, answer: AIMessage) -> Any:
 
 
 THINKS: Wrong = {
-    "acts on no plan": lambda step, _: step.go(Event.ACT, plan=[]),
+    "acts on no plan": lambda step, _: step.go(Event.ACT, due_calls=[]),
     "plans by hand": lambda step, answer: step.go(
         Event.ACT,
-        plan=plan(answer.tool_calls[0], args=WRITE[1], edited=False, digest="", contents={}),
+        due_calls=plan(answer.tool_calls[0], args=WRITE[1], edited=False, digest="", contents={}),
     ),
     "acts where a person is needed": judge_and_act,
     "acts on nothing": lambda step, _: step.go(Event.ACT),
@@ -140,7 +140,7 @@ async def ask_model_in_review(step: Step, mode: str) -> Any:
 REVIEWS_NOT: Wrong = {
     "runs a command before the person decides": lambda step, _: step.run_command("touch a.txt"),
     "acts by itself": lambda step, _: step.go(
-        Event.ACT, plan=plan(*step.state["messages"][-1].tool_calls)
+        Event.ACT, due_calls=plan(*step.state["messages"][-1].tool_calls)
     ),
     "drops the question": lambda step, _: step.go(Event.DECIDED),
     "asks the model": ask_model_in_review,

@@ -46,7 +46,7 @@ COMMANDS: list[dict[str, Any]] = [
     {"update": {"mode": "kode"}},
     {"update": {"phase": "idle"}},
     {"update": {"subtask": None}},
-    {"update": [["plan", []]]},
+    {"update": [["due_calls", []]]},
 ]
 HELLO = {"messages": [{"role": "user", "content": "hello"}]}
 WRONG: list[dict[str, Any]] = [
@@ -137,7 +137,7 @@ async def test_nobody_changes_the_served_assistant_without_a_token(
 FORGED: list[dict[str, Any]] = [
     *({"phase": phase} for phase in ("acting", "switching", "looking_ahead", "nowhere")),
     {"subtask": {"id": "a", "mode": "ask", "message": "b", "depth": 1, "approvals": "auto"}},
-    {"plan": [[]], "phase": "acting"},
+    {"due_calls": [[]], "phase": "acting"},
 ]
 
 

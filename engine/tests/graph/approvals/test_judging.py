@@ -368,7 +368,7 @@ async def test_a_file_that_has_changed_since_voids_the_approval(
     outcome = Outcome(deps, question, "thread")
     await outcome.settle({"call0": APPROVE})  # type: ignore[dict-item]  # a dict is one
     event, update = outcome.update()
-    assert (event, update["plan"]) == ("decided", [])
+    assert (event, update["due_calls"]) == ("decided", [])
     assert "have changed since the user was asked" in str(update["messages"])
     journal = deps.started_calls.journal
     key = judged[0].digest("thread", "message")
