@@ -93,7 +93,7 @@ class Bubblewrap:
                 hidden=options.hidden,
                 has_only_programs=calling.is_closed_off,
             )
-            mounts = mount_workspace(machine, protection, keep, is_writable=calling.edits_freely)
+            mounts = mount_workspace(machine, protection, keep, calling)
             if git.shows_changes(line):
                 mounts |= _mount_for_git(protection, mounts, keep)
             lacks = ""

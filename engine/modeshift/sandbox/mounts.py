@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from modeshift.sandbox.scan import Scan
+from modeshift.tools.processes.background import Calling
 from modeshift.tools.processes.sandboxes import SandboxService
-from modeshift.tools.workspace.opening import list_above, opened_folder
+from modeshift.tools.workspace.opening import is_named, list_above, opened_folder
 
 MAX_MOUNTS = 500
 REPOSITORY_MOUNTS = 7
@@ -172,16 +173,17 @@ def _mount_programs() -> Mounts:
 
 
 def mount_workspace(
-    machine: Mounts, protection: Protection, keep: Callable[[int], str], *, is_writable: bool
+    machine: Mounts, protection: Protection, keep: Callable[[int], str], calling: Calling
 ) -> Mounts:
     """The workspace on the machine; ``keep`` gives the name of a descriptor for bubblewrap.
 
     Raises ``OSError``.
     """
-    root = protection.root
-    mounts = machine | _mount_root(protection, is_writable=is_writable)
-    if is_writable:
-        mounts |= _keep_folders_above(protection)
+    root, is_writable, only = protection.root, calling.edits_freely, calling.writable
+    mounts = machine | _mount_root(protection, is_writable=is_writable and only is None)
+    above = _keep_folders_above(protection) if is_writable else {}
+    if only is None:
+        mounts |= above
     # Not an empty one: for git what was in it would be deleted, and committed as such.
     closed = ("--perms", "0000", "--tmpfs")
     hidden = _hide((root / path for path in protection.hidden), mounts, closed)
@@ -191,8 +193,12 @@ def mount_workspace(
         for path, option in hidden.items()
         if "--tmpfs" not in option or path.is_relative_to(root)
     }
+    if only is not None and is_writable:
+        mounts |= _open_only(protection, only, keep)
+        inside = (path for path in above if is_named(only, str(path.relative_to(root))))
+        mounts |= {path: above[path] for path in inside if path not in mounts}
     for path, option in _protect(protection) if is_writable else ():
-        if root / path not in mounts:
+        if root / path not in mounts and (only is None or is_named(only, path)):
             mounts[root / path] = [option, keep(_open_unlinked(root, path)), str(root / path)]
     return mounts
 
@@ -256,6 +262,22 @@ def _keep_folders_above(protection: Protection) -> Mounts:
     # What is in a folder that is closed stays where it is.
     paths = (protection.root / name for name in leave_out(folders, protection.read_only))
     return {path: ["--bind", str(path), str(path)] for path in paths}
+
+
+def _open_only(protection: Protection, only: Iterable[str], keep: Callable[[int], str]) -> Mounts:
+    """Writable mounts of what is there of these, and is neither protected nor in what is."""
+    root, taken = protection.root, protection.hidden | protection.read_only | protection.linked
+    is_closed = ROOT in protection.hidden_folders | protection.read_only_folders
+    mounts: Mounts = {}
+    for name in only:
+        path = name.removesuffix("/")
+        shut = taken & {path, *list_above(path)} or protection.repositories & {*list_above(path)}
+        if shut or (is_closed and path.partition("/")[0] not in protection.plain):
+            continue
+        with suppress(OSError):  # it is not there, or has become a link
+            opened = keep(_open_unlinked(root, path))
+            mounts[root / path] = ["--bind-fd", opened, str(root / path)]
+    return mounts
 
 
 def _protect(protection: Protection) -> Iterator[tuple[str, str]]:

@@ -122,7 +122,7 @@ class BubblewrapSandbox:
             folder = workspace.resolve_folder(command.cwd)
             findings = self._scan(workspace, hides_secrets=calling.is_closed_off)
             if calling.edits_freely:
-                findings.linked = find_few_linked_outside(findings)
+                findings.linked = find_few_linked_outside(findings, calling.writable or ())
             protection = choose_protection(findings)
             program = self.bubblewrap.build_program(
                 self.options, protection, command.line, folder, calling
@@ -136,6 +136,9 @@ class BubblewrapSandbox:
                 *_explain_errors(command.line, ended.text, findings, calling),
                 *_name_closed_folders(protection, calling),
             ]
+            if calling.writable:
+                only = "by the plan this command could change only what is there of"
+                notices.append(f"{only}: {_name({*calling.writable})}")
             if calling.edits_freely:
                 notices += await asyncio.to_thread(self._name_made, workspace, findings)
             else:

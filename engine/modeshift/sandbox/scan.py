@@ -206,13 +206,20 @@ MAX_FILES = 5_000  # each of them takes 4 µs, for each command
 MAX_LINKED = 50  # each takes a mount, and cannot be replaced
 
 
-def find_few_linked_outside(findings: Scan) -> set[str]:
-    """Files linked outside, but for dependencies'; none if many, or much to look at. Blocks."""
+def find_few_linked_outside(findings: Scan, named: Collection[str] = ()) -> set[str]:
+    """Files linked outside, but for dependencies'; none if many, or much to look at. Blocks.
+
+    And of the files that a plan names, or in its folders, all that have another name elsewhere.
+    """
+    root, folders = findings.root, [name for name in named if name.endswith("/")]
+    files = (name for name in named if name not in folders and (root / name).is_file())
+    beyond = {name for name in files if (root / name).stat().st_nlink > 1}
+    beyond |= {f"{name}{path}" for name in folders for path in find_linked_outside(root / name)}
     if sum(findings.sizes.values()) > MAX_FILES:
-        return set()
-    linked = find_linked_outside(findings.root, DEPENDENCIES | {".git"}, MAX_FILES)
+        return beyond
+    linked = find_linked_outside(root, DEPENDENCIES | {".git"}, MAX_FILES)
     mountable = {path for path in linked if len(os.fsencode(path)) < MAX_PATH}
-    return mountable if len(mountable) <= MAX_LINKED else set()
+    return beyond | mountable if len(mountable) <= MAX_LINKED else beyond
 
 
 def find_linked_outside(

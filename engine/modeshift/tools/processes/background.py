@@ -194,6 +194,8 @@ class Calling:
     """What the call has run so far."""
     lock: asyncio.Lock | None = None
     """Taken by the call's commands in turn, where the call has the workspace's lock already."""
+    writable: tuple[str, ...] | None = None
+    """Where a plan limits it, the files and folders that it may change; None for no such limit."""
     is_closed_off: bool = False
     """Whether it runs in the read-only sandbox: it sees of the machine only programs, has no
     network, and no setting opens that. It may start other programs."""

@@ -4,7 +4,7 @@ import ctypes
 import fcntl
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,13 @@ def list_above(path: str) -> Iterator[str]:
     while "/" in path:
         path = path.rpartition("/")[0]
         yield path
+
+
+def is_named(names: Iterable[str], path: str) -> bool:
+    """Whether a path is a file or folder named, or in such a folder, whose name ends in ``/``."""
+    return any(
+        f"{path}/".startswith(name) if name.endswith("/") else path == name for name in names
+    )
 
 
 def list_names(folder: int) -> Iterator[tuple[str, bool]]:

@@ -287,7 +287,7 @@ def test_what_has_become_a_link_is_not_mounted(workspace: Path, outside: Path) -
     (workspace / ".git").rename(workspace / "moved")
     (workspace / ".git").symlink_to(os.path.relpath(outside.parent, workspace))
     with pytest.raises(OSError, match="it has become a link"):
-        mount_workspace({}, protection, str, is_writable=True)
+        mount_workspace({}, protection, str, Calling(edits_freely=True))
 
 
 async def test_what_another_command_swaps(run: Run, workspace: Path, outside: Path) -> None:
