@@ -12,8 +12,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.constants import CONFIG_KEY_CHECKPOINTER
 from langgraph.runtime import Runtime
 
-from modeshift.calls.contents import digest_contents, find_begun, foresee, renew_approvals
-from modeshift.calls.judging import CallContext, Judged, get_key, judge
+from modeshift.calls.contents import digest_contents, find_begun, foresee, get_key, renew_approvals
+from modeshift.calls.judging import CallContext, Judged, judge
 from modeshift.calls.running import describe_call, run_tool
 from modeshift.messages.repair import CHANGED, VOID, build_not_run_result, mark_edited, truncate
 from modeshift.modes.errors import NodeError, ToolFailedError
@@ -81,17 +81,17 @@ class DueCall:
     @asynccontextmanager
     async def started(self) -> AsyncIterator[str | None]:
         """Record the call as begun; gives why it must not, as it may have run, say."""
-        judged, verdict = self._judged, self._judged.verdict
+        judged, verdict, seat = self._judged, self._judged.verdict, self._context.seat
         changes_the_world = judged.effect.changes_the_world and not verdict.changes_nothing
-        background = self._deps.started_calls.background
+        background, is_held = self._deps.started_calls.background, judged.writable == ()
         calling = Calling(
-            edits_freely=self._context.seat.edit_restriction is None
-            and not verdict.changes_nothing,
+            edits_freely=seat.edit_restriction is None and not (verdict.changes_nothing or is_held),
             is_read_only=verdict.is_read_only,
             is_closed_off=verdict.is_closed_off,
             emit=self._emit,
             call_id=judged.id,
-            commands=background.of(self._thread, self._context.seat.environment),
+            commands=background.of(self._thread, seat.environment),
+            writable=judged.writable,
         )
         async with AsyncExitStack() as stack:
             # First: while it waits it has not begun.
@@ -228,9 +228,12 @@ class DueCall:
         if message.status != "success":
             return update
         if after:
-            update["written"] = list(dict.fromkeys([*task["written"], *after]))
+            update["written"] = [path for path in task["written"] if path not in after] + [*after]
             due = renew_approvals(task["due_calls"], before, after)
             self.task = {**task, "due_calls": due}
+        # Which asks always, so a person has seen it; and so it is in the file.
+        if (plan := judged.plan) and after.get(plan["path"]) == plan["digest"]:
+            self.task["approved_plan"] = update["approved_plan"] = plan
         if judged.effect.ends_turn:
             update["messages"] = [message, AIMessage(message.text)]
             self.ends_turn = True

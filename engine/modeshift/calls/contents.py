@@ -7,7 +7,6 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
-from modeshift.calls.judging import get_key
 from modeshift.modes.errors import ToolFailedError
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.journal import UNREADABLE, BegunCall, FileDigests
@@ -49,11 +48,12 @@ async def foresee(deps: AgentDeps, paths: Sequence[str], args: Mapping[str, Any]
     """
     if len(paths) != 1:
         return {}
-    text = await asyncio.to_thread(_foresee, deps.toolbox.workspace, paths[0], args)
+    text = await asyncio.to_thread(foresee_text, deps.toolbox.workspace, paths[0], args)
     return {} if text is None else {paths[0]: sha256(text).hexdigest()}
 
 
-def _foresee(workspace: Workspace, path: str, args: Mapping[str, Any]) -> bytes | None:
+def foresee_text(workspace: Workspace, path: str, args: Mapping[str, Any]) -> bytes | None:
+    """The file as an edit is to leave it; None where that cannot be told. Blocks."""
     try:
         before = b""
         if os.path.lexists(workspace.root / path):
@@ -67,6 +67,18 @@ def _foresee(workspace: Workspace, path: str, args: Mapping[str, Any]) -> bytes 
         return kind.encode(replace_pieces(text, find_places(path, text, edits))) if edits else None
     except ToolFailedError:  # the tool will say so
         return None
+
+
+def get_key(planned: Planned, thread: str) -> str | None:
+    """Under which the journal has a call; None for one that changes nothing.
+
+    As it was approved, or planned: with other arguments it is another call. Not by what it would
+    do now.
+    """
+    if planned["approved"] is not None:
+        return planned["approved"]["digest"]
+    key = planned.get("key")
+    return key and sha256(f"{thread} {key}".encode()).hexdigest()
 
 
 async def find_begun(deps: AgentDeps, planned: Planned, thread: str, mode: str) -> BegunCall | None:

@@ -18,6 +18,7 @@ from pydantic import (
 from typing_extensions import TypedDict, override
 
 from modeshift.calls.judging import Judged
+from modeshift.modes.edges.edges import Context
 from modeshift.modes.errors import InvalidCallError, InvalidInputError, describe_misfit
 from modeshift.modes.rules.matching import check_pattern
 from modeshift.threads.deps import AgentDeps
@@ -36,6 +37,8 @@ class Approve(_Decided):
     type: Literal["approve"]
     approvals: NotRequired[Literal["manual", "auto"]]
     """With a switch: the policy to set along with it."""
+    context: NotRequired[Context]
+    """With a plan: what the model is sent from then on, if not as the edge says."""
     remember: NotRequired[bool | str]
     """Stop asking in this thread and mode: for this very command or file (true), or for all that
     match a pattern."""
@@ -210,6 +213,8 @@ def _check_decision(toolbox: Toolbox, decision: Decision, judged: Judged) -> Non
             f"decision {decision['type']!r} on {name}; allowed are: {', '.join(allowed)}"
         )
     if decision["type"] == "approve":
+        if "context" in decision and judged.plan is None:
+            raise InvalidInputError(f"'context' goes with a plan, and {name} hands over none")
         if "approvals" in decision and not judged.effect.switches_mode:
             raise InvalidInputError(
                 f"'approvals' goes with the approval of a switch, not of {name}"

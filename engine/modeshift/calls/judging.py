@@ -1,14 +1,16 @@
 """``judge``: from a tool call as the model wrote it to a verdict on it."""
 
+import asyncio
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
-from langchain_core.messages import ToolCall
+from langchain_core.messages import AnyMessage, ToolCall
 
+from modeshift.calls.plans import PlanLimit, find_edge, read_plan
 from modeshift.calls.ways import (
     Values,
     describe_condition,
@@ -25,10 +27,11 @@ from modeshift.modes.effects import NO_EFFECT, Effect
 from modeshift.modes.errors import InvalidCallError, ModelError, ToolFailedError
 from modeshift.modes.mode import Mode
 from modeshift.modes.policy import Approvals, Verdict, cut_verdict, verdict
+from modeshift.modes.rules.files import SlowPatternError
 from modeshift.modes.rules.matching import Subject, get_server_part
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.seats import Seat
-from modeshift.threads.state import ActTask, Asked, Facts, Planned, Remembered, State
+from modeshift.threads.state import ActTask, ApprovedPlan, Asked, Facts, Remembered, State
 from modeshift.tools.tool import Tool
 
 
@@ -44,6 +47,10 @@ class Judged:
     environment: str = ""
     """Digests of the mode, the limit and the workspace; of the mode it switches to, or of the tool
     as its MCP server describes it."""
+    plan: ApprovedPlan | None = None
+    """What a person approves as the plan with the call, by a switch or by an edit of its file."""
+    writable: tuple[str, ...] | None = None
+    """What a command may write of the workspace, where a plan limits that."""
     id: str = field(init=False)
     """The call's."""
     effect: Effect = field(init=False)
@@ -94,7 +101,8 @@ class Judged:
         a copy of a thread has the same calls.
         """
         call = self.call
-        parts = [*scope, self.environment, self.id, call["name"], call["args"], self.args]
+        more = [part for part in (self.plan, self.writable) if part is not None]
+        parts = [*scope, self.environment, self.id, call["name"], call["args"], self.args, *more]
         return sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()
 
     def describe(self) -> dict[str, str]:
@@ -113,18 +121,6 @@ class Judged:
         assert self.tool is not None
         assert self.args is not None
         return Subject(self.tool.spec, self.args)
-
-
-def get_key(planned: Planned, thread: str) -> str | None:
-    """Under which the journal has a call; None for one that changes nothing.
-
-    As it was approved, or planned: with other arguments it is another call. Not by what it would
-    do now.
-    """
-    if planned["approved"] is not None:
-        return planned["approved"]["digest"]
-    key = planned.get("key")
-    return key and sha256(f"{thread} {key}".encode()).hexdigest()
 
 
 def list_switch_targets(effect: Effect, args: Mapping[str, Any]) -> list[str]:
@@ -157,6 +153,11 @@ class CallContext:
     """What conditions of edges are about."""
     is_by_hand: bool = False
     """Whether a person has chosen the mode, who is above the edges."""
+    written: Sequence[str] = ()
+    """The files that the mode has written, the last one last."""
+    plan: PlanLimit | None = None
+    """What the approved plan limits; None without one."""
+    messages: Sequence[AnyMessage] = field(default=(), compare=False)
 
     @classmethod
     def of(
@@ -167,7 +168,7 @@ class CallContext:
         refused: Collection[str] = (),
     ) -> Self:
         """The context that the thread's current state gives."""
-        subtask = state.get("subtask")
+        subtask, plan = state.get("subtask"), state.get("approved_plan")
         return cls(
             deps.seat_in(state, state["mode"]),
             Approvals(state["approvals"]),
@@ -177,6 +178,9 @@ class CallContext:
             state.get("remembered", ()),
             "" if subtask is None else subtask["message"],
             state.get("facts", {}),
+            written=state.get("written", ()),
+            plan=PlanLimit.of(plan) if plan else None,
+            messages=cast("State", state).get("messages", ()),
         )
 
     def describe(self) -> dict[str, str | None]:
@@ -197,13 +201,39 @@ async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged
         values = await read_fact_values(deps, context.facts, context.seat.mode.slug, targets, way)
     if problem := find_problem(deps, context, tool, targets, values):
         return _deny(call, problem)
+    effect = tool.spec.effect
+    if context.plan is not None and (effect.changes_files or effect.runs_programs):
+        context = replace(context, plan=await context.plan.look(deps))
     ruling = find_verdict(deps, context, tool, args, values)
     if ruling.is_missing:
         ruling = replace(ruling, reason=ruling.reason + _name_modes(deps, context, tool, args))
     digests = [deps.catalog[slug].digest for slug in targets]
     if tool.spec.served is not None:
         digests.append(tool.spec.served.digest)
-    return Judged(call, ruling, tool, args, "".join([context.seat.environment, *digests]))
+    plan = None
+    if ruling.kind == "ask" and not context.is_by_hand:
+        try:
+            plan = await _find_plan(deps, context, tool, args, targets)
+        except (ModelError, SlowPatternError) as error:
+            return _deny(call, str(error))
+    if plan is not None and effect.takes_answer:
+        return _deny(call, "Ask for that mode with switch_mode, which shows the user the plan.")
+    environment = "".join([context.seat.environment, *digests])
+    writable = context.plan.writable if context.plan and effect.runs_programs else None
+    return Judged(call, ruling, tool, args, environment, plan, writable)
+
+
+async def _find_plan(
+    deps: AgentDeps, context: CallContext, tool: Tool, args: dict[str, Any], targets: Sequence[str]
+) -> ApprovedPlan | None:
+    """What becomes the plan once a person approves the call; raises ``ModelError``."""
+    slug, effect = context.seat.mode.slug, tool.spec.effect
+    if targets and not effect.starts_subtask:
+        is_due = context.written and any(find_edge(deps, slug, target).plan for target in targets)
+        return await asyncio.to_thread(read_plan, deps, slug, context.written) if is_due else None
+    if context.plan is None or not effect.changes_files:
+        return None
+    return await context.plan.foresee(deps, tool.spec, args)
 
 
 def get_way(effect: Effect) -> Way:
@@ -259,6 +289,10 @@ def find_verdict(
         # A switch has passed the limit before, and may well be to the limit's own mode.
         judged_args = None if effect.switches_mode else args
         ruling = cut_verdict(ruling, limit, _find_verdict(deps, context, limit, tool, judged_args))
+    if context.plan is not None and ruling.kind != "deny":
+        problem = None if ruling.always_asks else context.plan.find_problem(tool.spec, args)
+        if problem is not None:
+            ruling = Verdict("ask", problem, always_asks=True)
     if effect.runs_programs and ruling.kind != "deny" and context.seat.is_closed_off(tool.spec):
         ruling = replace(ruling, is_closed_off=True)
     if effect.switches_mode and ruling.kind == "ask":

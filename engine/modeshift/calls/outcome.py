@@ -66,6 +66,8 @@ class Outcome:
             case "approve":
                 remember = decision.get("remember", False)
                 await self._approve(judged, decision.get("approvals"), remember)
+                if self._switch and "context" in decision:
+                    self._switch["context"] = decision["context"]
             case "edit":
                 await self._edit(judged, decision["edited_action"]["args"])
             case "respond":
@@ -109,6 +111,8 @@ class Outcome:
         if edited.verdict.kind == "deny":
             text = f"The user changed the arguments to {args!r}, which did not run either: "
             self._results.append(build_not_run_result(judged.call, text + edited.verdict.refusal))
+        elif edited.plan != judged.plan and not is_by_hand and edited.effect.switches_mode:
+            self._results.append(build_not_run_result(judged.call, VOID))
         elif edited.effect.switches_mode:
             how: How = "by hand" if is_by_hand else None
             self._choose(edited, args, "The user approved.", how=how)
@@ -179,6 +183,8 @@ class Outcome:
         )
         if how is not None:
             switch["how"] = how
+        if judged.plan is not None:
+            switch["approved_plan"] = judged.plan
         before = self._switch
         if before is not None and before.get("task") and task:
             self._switch = {**before, "then": [*before.get("then", ()), switch]}

@@ -117,6 +117,7 @@ def preview_call(
             deps, mode, args["mode_slug"], written, is_subtask=effect.starts_subtask
         )
         shown["switch"]["condition"] = call.get("condition", "")
+        _show_plan(shown["switch"], call.get("plan"))
     if effect.takes_answer:
         labels = list_suggestions(call["args"]).items()
         shown["suggestions"] = [Suggestion(label=label, mode=slug) for label, slug in labels]
@@ -155,6 +156,15 @@ def _preview_switch(
         is_subtask=is_subtask,
         plans=[_show_file(deps, path) for path in written if path.endswith(".md")],
     )
+
+
+def _show_plan(switch: SwitchPreview, plan: Mapping[str, Any] | None) -> None:
+    """Show the plan first, as it is approved, whatever its file says by now."""
+    if plan is not None:
+        switch["changes"].append(plan["says"])
+        path, text = escape_invisible(plan["path"]), make_readable(plan["text"])
+        handed = [FileChange(path=path, before=None, after=text, lines=[])] if path else []
+        switch["plans"] = handed + [one for one in switch["plans"] if one["path"] != path]
 
 
 def _show_file(deps: AgentDeps, path: str) -> FileChange:

@@ -6,10 +6,14 @@ from hashlib import sha256
 from json import dumps
 from typing import Any, NotRequired
 
+from langchain_core.messages import HumanMessage
+from langchain_core.messages.utils import count_tokens_approximately
 from typing_extensions import TypedDict
 
 from modeshift.calls.judging import CallContext, Judged
+from modeshift.calls.plans import describe_plan
 from modeshift.calls.ways import list_suggestions
+from modeshift.modes.edges.edge_table import Way
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import InvalidCallError
 from modeshift.modes.mode import Mode
@@ -21,6 +25,7 @@ from modeshift.modes.plain_text import (
     to_one_line,
 )
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.state import ApprovedPlan
 
 MAX_REASON = 1000
 NO_REASON = "The model gave no reason."
@@ -43,6 +48,8 @@ class ActionRequest(TypedDict):
     """One to remember instead, which a person may widen, where the tool takes patterns."""
     condition: NotRequired[str]
     """The condition of a switch's edge, which is met, where it has one."""
+    plan: NotRequired[dict[str, Any]]
+    """An ``ApprovedPlan``, empty for none; what it ``says``; and its edge's ``context``."""
 
 
 class ReviewConfig(TypedDict):
@@ -104,9 +111,33 @@ def _action_request(deps: AgentDeps, context: CallContext, judged: Judged) -> Ac
         request["remember"] = escape_invisible(judged.subject.exact)
         if judged.subject.pattern is not None:
             request["pattern"] = escape_invisible(judged.subject.pattern)
+    if (plan := _show_plan(deps, context, judged)) is not None:
+        request["plan"] = plan
+        request["description"] += f"\n{plan['says']}"
     if judged.verdict.condition:
         request["condition"] = judged.verdict.condition
     return request
+
+
+def _show_plan(deps: AgentDeps, context: CallContext, judged: Judged) -> dict[str, Any] | None:
+    plan, edge, is_switch = judged.plan, None, judged.effect.switches_mode
+    if is_switch and not judged.effect.starts_subtask:
+        target = (judged.args or {})["mode_slug"]
+        edge = deps.edges.find(context.seat.mode.slug, target, Way.ASK)
+    if plan is None and not (edge and edge.plan):
+        return None
+    says, chosen = describe_plan(plan), edge.context if edge else "all"
+    if plan is not None and is_switch:
+        said = [message for message in context.messages if isinstance(message, HumanMessage)]
+        sizes = [count_tokens_approximately(each) for each in (context.messages, said)]
+        says += (
+            f" The conversation has about {sizes[0]:,} tokens, which the provider's cache may "
+            f"have; your words with the plan have about {sizes[1] + len(plan['text']) // 4:,}, and "
+            "the cache has only the prompt before them. The model goes on with "
+            f"{'the conversation' if chosen == 'all' else 'the latter'}."
+        )
+    plan = plan or ApprovedPlan(path="", digest="", text="", paths=[])
+    return {**plan, "says": says, "context": chosen}
 
 
 def _describe(
@@ -191,10 +222,11 @@ def _describe_rights(deps: AgentDeps, context: CallContext, judged: Judged) -> s
         warning = "" if "not sandboxed" in reason else "It is not sandboxed. "
         more = f", and may change files although {restriction}" if restriction else ""
         return f"{warning}It has all your rights{more}."
-    is_closed = judged.verdict.is_closed_off
-    change = "cannot" if restriction or judged.verdict.changes_nothing else "can"
+    is_closed, is_held = judged.verdict.is_closed_off, judged.writable == ()
+    change = "cannot" if restriction or judged.verdict.changes_nothing or is_held else "can"
+    but = " only as the plan says" if judged.writable and change == "can" else ""
     network = "has the network" if sandbox.has_network and not is_closed else "has no network"
-    return f"It {change} change the workspace, and {network}."
+    return f"It {change} change the workspace{but}, and {network}."
 
 
 def _describe_resolved(judged: Judged) -> str:

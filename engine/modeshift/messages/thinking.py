@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from modeshift.messages.instructions import get_api
 
@@ -67,6 +67,27 @@ def drop_unbound_thinking(messages: Sequence[AnyMessage]) -> tuple[list[AnyMessa
         metadata = {**message.response_metadata, _HISTORY: digest}
         remaining.append(_strip(message).model_copy(update={"response_metadata": metadata}))
     return remaining, dropped
+
+
+def split_history(
+    messages: Sequence[AnyMessage], start: str | None
+) -> tuple[list[AnyMessage], list[AnyMessage]]:
+    """What is left out of the history, and what is sent of it: all from the message ``start`` on.
+
+    With it go the user's words; a summary comes before them, for no request ends with one.
+    """
+    ids = [message.id for message in messages] if start else []
+    at = ids.index(start) if start in ids else 0
+    leads = at > 0 and not getattr(messages[at], "tool_calls", None)
+    left_out, summary = [*messages[:at]], messages[at : at + leads]
+    said = (message for message in left_out if isinstance(message, HumanMessage))
+    return left_out, [*summary, *said, *messages[at + leads :]]
+
+
+def join_history(left_out: Sequence[AnyMessage], sent: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """The history again, when something has become of what is sent."""
+    ids = {message.id for message in left_out}
+    return [*left_out, *(message for message in sent if message.id not in ids)]
 
 
 def find_last_prefix(messages: Sequence[AnyMessage], api: str) -> str | None:

@@ -119,6 +119,8 @@ def _follow_files(before: bool, done: Done) -> bool:
     raise NotImplementedError("is computed from the files")
 
 
+APPROVED = "plan_approved"
+"""No call approves a plan: ``apply_switch`` does."""
 BUILT_IN = (
     Fact.of(files_changed),
     Fact.of(tests_passed, "workspace"),
@@ -126,6 +128,9 @@ BUILT_IN = (
     Fact.of(command_failed, "conversation"),
     Fact.of(plan_written),
     Fact.of(asked_user, "conversation"),
+    Fact(
+        APPROVED, "A person has approved a plan with a switch.", lambda was, _: was, "conversation"
+    ),
 )
 NEED_TESTS = ("tests_passed", "tests_changed")
 """The facts that need the owner's ``tests``."""

@@ -8,8 +8,6 @@ from typing import Any
 from uuid import UUID
 
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
-from langgraph.checkpoint.serde.types import TASKS
-from langgraph.types import Send
 from typing_extensions import override
 
 from modeshift.modes.errors import InvalidInputError
@@ -44,8 +42,6 @@ JOURNAL_STEPS = (
     "CREATE TABLE audit_ends (thread_id TEXT, number BIGINT, digest TEXT, deleted_at TEXT)",
 )
 AUDIT_ENDS = "audit_ends"
-RENAMED = {"plan": "due_calls"}
-"""Keys of a thread's state as an older version saved them, and as they are called now."""
 JOURNAL_TABLES = [
     name
     for name in re.findall(r"CREATE TABLE (\w+)", "\n".join(JOURNAL_STEPS))
@@ -74,17 +70,11 @@ def spell_thread(id: object) -> str:
 
 
 def rename_keys(saved: CheckpointTuple | None) -> CheckpointTuple | None:
-    """The checkpoint, of whichever version, with the keys of this one."""
-    if saved is None or "phase" not in (values := saved.checkpoint["channel_values"]):
-        return saved
-    writes = saved.pending_writes or []
-    sends = [*values.get(TASKS, ()), *(value for *_, value in writes if isinstance(value, Send))]
-    for old, new in RENAMED.items():
-        for kept in (values, *(send.arg for send in sends)):
-            if old in kept and new not in kept:
-                kept[new] = kept.pop(old)
-                writes = [(task, new if key == old else key, value) for task, key, value in writes]
-    return saved._replace(pending_writes=writes)
+    """The checkpoint, with what an older version called ``plan``; a clone's own key stays."""
+    values = {} if saved is None else saved.checkpoint["channel_values"]
+    if "phase" in values and "plan" in values and "due_calls" not in values:
+        values["due_calls"] = values.pop("plan")
+    return saved
 
 
 class KeptThreads(BaseCheckpointSaver[Any]):

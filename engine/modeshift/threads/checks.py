@@ -79,6 +79,8 @@ _EMPTY: dict[str, Any] = {
     "asked": None,
     "usage": {},
     "facts": {},
+    "fresh_from": None,
+    "approved_plan": {"path": "", "digest": "", "text": "", "paths": ["/"]},  # names nothing
     "compact": False,
     "compact_from": 0,
     "host_revision": {},
@@ -182,8 +184,11 @@ def build_update_check(
         for key, value in read_writes(update):
             _check_keys([key], checks, "the state")
             checks[key](value)
-            if key == "facts" or (key == "parents" and any(each.get("facts") for each in value)):
-                raise InvalidInputError("'facts' is not taken: code computes it from what happened")
+            inner = value if key == "parents" else [value or {}] if key == "switch" else ()
+            written = {key, *(name for each in inner for name, part in each.items() if part)}
+            for name in {"facts", "approved_plan"} & written:
+                why = "code computes it from what happened"
+                raise InvalidInputError(f"{name!r} is not taken: {why}")
             if key == "workspace":
                 raise InvalidInputError(
                     "the workspace is chosen when the thread is made, and stays"

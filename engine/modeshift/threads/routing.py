@@ -118,4 +118,6 @@ def change_mode(
         record["written"] = written
     if how is not None:
         record["how"] = how
-    return Update(mode=target, mode_changes=[record], written=[], facts=enter_mode(state))
+    plan = state.get("approved_plan") if decided_by == "nobody" else None  # who lifts no limit
+    own = Update(written=[], facts=enter_mode(state), approved_plan=plan, fresh_from=None)
+    return Update(mode=target, mode_changes=[record], **own)

@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 from modeshift.messages.channels import Messages, append, build_growing_list
 from modeshift.messages.instructions import Instruction
 from modeshift.models.usage import Fill, Usage, add_usage
+from modeshift.modes.edges.edges import Context
 from modeshift.threads.mailbox import Revision
 from modeshift.workarounds.langgraph import messages_delta_reducer
 
@@ -111,6 +112,16 @@ class NewTask(TypedDict):
     todos: list[Todo]
 
 
+class ApprovedPlan(TypedDict):
+    """A plan that a person approved with a switch; it limits what is written until the next."""
+
+    path: str
+    digest: str
+    text: str
+    paths: list[str]
+    """The files that may be changed, and folders, which end in a slash; empty for no limit."""
+
+
 class Switch(TypedDict):
     """A switch, or a sub-task, that a person approved and that has yet to be applied."""
 
@@ -126,6 +137,10 @@ class Switch(TypedDict):
     """Of the mode, as it was when the person approved."""
     how: NotRequired[Literal["by hand", "by edge"]]
     """See ``ModeChange``."""
+    approved_plan: NotRequired[ApprovedPlan]
+    """The plan that the person approved with it."""
+    context: NotRequired[Context]
+    """``plan``: the model is sent the user's words and all from the switch on, with the plan."""
     task: NotRequired[NewTask | None]
     then: NotRequired["list[Switch]"]
     """The other sub-tasks of the message, which follow one after the other."""
@@ -170,6 +185,8 @@ class PutAside(TypedDict):
     remembered: list[Remembered]
     written: list[str]
     facts: NotRequired[Facts]
+    approved_plan: NotRequired[ApprovedPlan | None]
+    fresh_from: NotRequired[str | None]
     host_revision: NotRequired[Revision]
     """What was taken in then."""
 
@@ -187,8 +204,9 @@ class Parent(PutAside):
 
 
 def _get(values: Mapping[str, Any], key: str) -> Any:
-    empty: dict[str, Any] = {"subtask": None, "facts": {}, "host_revision": {}}
-    return values.get(key, empty.get(key, []))
+    empty: dict[str, Any] = {"facts": {}, "host_revision": {}}
+    none = key in ("subtask", "approved_plan", "fresh_from")
+    return values.get(key, None if none else empty.get(key, []))
 
 
 def put_aside(state: "State", *, mode: str, **more: Any) -> Parent:
@@ -263,7 +281,11 @@ class Replaced(TypedDict, total=False):
     switched: int
     """How often the mode was changed because the model asked for it, in this turn."""
     written: list[str]
-    """Files changed since the thread came to this mode; the next mode is told."""
+    """Files changed since the thread came to this mode, the last one last; the next is told."""
+    approved_plan: ApprovedPlan | None
+    """What limits the edits of this mode; a person alone approves it, or leaves the mode."""
+    fresh_from: str | None
+    """The id of the message from which on the model is sent the history; None for all of it."""
     facts: Facts
     """What conditions of edges are about; nobody writes it from outside."""
     host_revision: Revision
@@ -323,6 +345,7 @@ class RoutingState(TypedDict):
     written: list[str]
     switched: NotRequired[int]
     facts: NotRequired[Facts]
+    approved_plan: NotRequired[ApprovedPlan | None]
     due_calls: list[list[Planned]]
     switch: Switch | None
     subtask: NotRequired[Subtask | None]

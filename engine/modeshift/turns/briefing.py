@@ -26,6 +26,7 @@ from modeshift.tools.processes.background import Calling
 from modeshift.tools.processes.process import Limits
 from modeshift.tools.processes.sandboxes import Command, Sandbox
 from modeshift.tools.toolbox import Toolbox
+from modeshift.tools.workspace.opening import is_named
 from modeshift.tools.workspace.workspace import Workspace
 
 MAX_NAMED = 30
@@ -291,12 +292,9 @@ def find_rules_at(
     return [
         rules
         for place, rules in deps.rules_at.items()
-        if any(_is_at(path, place) for path in paths) and not any(rules in text for text in texts)
+        if any(is_named([place], path) for path in paths)
+        and not any(rules in text for text in texts)
     ]
-
-
-def _is_at(path: str, place: str) -> bool:
-    return f"{path}/".startswith(place) if place.endswith("/") else path == place
 
 
 def _list_paths(deps: AgentDeps, messages: Sequence[AnyMessage]) -> Iterator[str]:

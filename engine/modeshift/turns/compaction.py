@@ -20,7 +20,7 @@ from langgraph.types import Overwrite
 
 from modeshift.messages.from_model import is_complete
 from modeshift.messages.instructions import keep_first, place
-from modeshift.messages.thinking import drop_unbound_thinking
+from modeshift.messages.thinking import drop_unbound_thinking, join_history, split_history
 from modeshift.models.bound_model import call_model
 from modeshift.models.usage import NO_FILL, Usage, add_usage, count_answer
 from modeshift.modes.choice import Seen, choose
@@ -268,13 +268,16 @@ async def compact(
     deps: AgentDeps, state: State, config: RunnableConfig, slug: str
 ) -> tuple[str, Update]:
     """Summarizes the history, or says why not and leaves it: the event, and the update."""
-    messages = state.get("messages", [])
+    left_out, messages = split_history(state.get("messages", []), state.get("fresh_from"))
+    state = {**state, "messages": messages}
     is_turn = bool(messages) and not isinstance(messages[-1], AIMessage)
     update = Update(compact=False)
     seat = deps.seat_in(state, slug)
     size, window = estimate_tokens(messages), seat.model.window
     room = min(window or size, size)
     files = "".join(list_written_files(deps, slug, state))
+    if plan := state.get("approved_plan"):
+        files += f"\nThe plan that the user approved, {plan['path']}:\n\n{plan['text']}"
     usage, room_left = Usage(), int(room * KEPT)
     try:
         if state.get("compact_from", 0) is None and not state.get("compact"):
@@ -296,7 +299,8 @@ async def compact(
         notice = f"The conversation could not be summarized and stays as it is: {error}"
     else:
         update |= Update(
-            messages=Overwrite(shorter),
+            messages=Overwrite(join_history(left_out, shorter)),
+            fresh_from=shorter[0].id if left_out else None,
             instructions=Overwrite(keep_first(state.get("instructions", []))),
             usage={**usage, **NO_FILL},
             compact_from=len(shorter) + MIN_NEW,

@@ -9,6 +9,7 @@ from modeshift.calls.contents import find_begun
 from modeshift.calls.remembered import forget, revoke_invalid
 from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import CHANGED, NOT_RUN, find_open_calls, repair
+from modeshift.messages.thinking import join_history, split_history
 from modeshift.models.usage import NEW_TURN, Usage
 from modeshift.modes.choice import Seen, choose
 from modeshift.modes.machine import Configuration
@@ -125,9 +126,11 @@ class Opening:
         if lost := _describe_lost_mode(deps, state, self.now.mode):
             notices.insert(0, lost)
             _insert_before_user_message(messages, lost)
-        messages, stale = drop_stale_thinking(deps, self.now.mode, state, messages)
+        fresh_from = None if self._changed else state.get("fresh_from")
+        left_out, sent = split_history(messages, fresh_from)
+        sent, stale = drop_stale_thinking(deps, self.now.mode, state, sent)
         notices += stale
-        return messages
+        return join_history(left_out, sent)
 
 
 def _stays_open(state: State, phase: str, host_changes: dict[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 
 from modeshift.calls.decisions import ask_yes_or_no
+from modeshift.calls.plans import PlanLimit
 from modeshift.calls.requests import build_own_request
 from modeshift.calls.running import is_test_run
 from modeshift.messages.instructions import Instruction
@@ -40,10 +41,13 @@ async def run_own_command(start: Start, line: str, seconds: int, update: Update)
     facts = update.get("facts", start.state.get("facts", {}))
     # Unless it comes to its end, in a time limit of the node's, say.
     update["facts"] = follow(deps, facts, end_unseen(slug))
+    limit = PlanLimit.of(start.state.get("approved_plan"))
+    writable = None if limit is None else (await limit.look(deps)).writable
     commands = deps.started_calls.background.of(start.thread, seat.environment)
     running = commands.name_running() if commands else ""
     command = Command(line, ".", min(max(seconds, 1), MAX_SECONDS))
-    calling = Calling(edits_freely=seat.edit_restriction is None)
+    edits_freely = seat.edit_restriction is None and writable != ()
+    calling = Calling(edits_freely=edits_freely, writable=writable)
     try:
         if running and toolbox.sandbox:
             raise ToolFailedError(f"one runs at a time in the sandbox, and {running} still does")

@@ -61,6 +61,7 @@ def begin_subtask(state: State, switch: Switch, before: Configuration) -> Update
             state, before.mode, switch["mode_slug"], switch["reason"], "human", switch.get("how")
         ),
         "facts": begin_conversation(state.get("facts", {})),
+        "approved_plan": state.get("approved_plan"),
         "switch": None,
         "parents": [parent],
         "subtask": Subtask(
@@ -92,7 +93,8 @@ def is_as_approved(deps: AgentDeps, state: State, switch: Switch) -> bool:
 
 def list_other_calls(state: State) -> set[str]:
     """The ids of calls in the thread's other conversations: clients tell calls apart by them."""
-    others = [*state.get("parents", []), *state.get("subtasks", [])]
+    own = [state] if state.get("fresh_from") else []
+    others = [*own, *state.get("parents", []), *state.get("subtasks", [])]
     return {
         get_call_id(call)
         for each in others
@@ -165,6 +167,7 @@ def _return_to_parent(
             "approvals": state["approvals"] if kept else parent["approvals"],
             "written": list(dict.fromkeys([*parent["written"], *files])),
             "facts": end_conversation(deps, parent, state.get("facts", {}), target, files),
+            "approved_plan": parent.get("approved_plan") if target == parent["mode"] else None,
             "due_calls": [],
             "asked": None,
             "compact_from": 0,

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 
 from modeshift.messages.instructions import Instruction, place
+from modeshift.messages.thinking import split_history
 from modeshift.models.bound_model import call_model
 from modeshift.models.usage import Usage, count_answer
 from modeshift.modes.choice import Seen, choose
@@ -51,6 +52,9 @@ async def _ask(
 ) -> tuple[AIMessage | None, Update]:
     """As ``ask_model``; None if the history is to be summarized first."""
     deps, state = start.deps, start.state
+    if fresh_from := state.get("fresh_from"):
+        sent = split_history(state["messages"], fresh_from)[1]
+        state = {**state, "messages": sent}
     seat = deps.seat_in(state, slug)
     if seat.model.service.server is None:
         await asyncio.to_thread(deps.learn, seat.mode)
@@ -66,7 +70,7 @@ async def _ask(
     try:
         with observe("model", model=seat.model.name) as counted:
             words = [*first, *instructions, *news]
-            taken = list_other_calls(state)
+            taken = list_other_calls(start.state)
             answer = await call_model(seat.model, messages, config, words, taken)
             name, window = seat.model.name, seat.model.window
             usage = count_answer(answer, name, window)

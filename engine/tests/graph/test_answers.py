@@ -73,6 +73,7 @@ async def test_what_is_planned_runs_in_no_copy_of_the_thread(
     copy = Conversation(talk.agent)
     values = await talk.values()
     values.pop("facts", None)  # which nobody may write
+    values.pop("approved_plan", None)
     await talk.agent.aupdate_state(copy.config, values, as_node=node)
     await (copy.send(None) if goes_on else copy.say("And?"))
     assert not (workspace / "a").exists()
@@ -110,6 +111,7 @@ async def test_an_approval_holds_in_no_copy_of_the_thread(
     copy = Conversation(talk.agent)
     values = await talk.values()
     values.pop("facts", None)
+    values.pop("approved_plan", None)
     ((planned,),) = values["due_calls"]
     journal = talk.agent.started_calls.journal
     planned["journal"] = journal.mark(copy.config["configurable"]["thread_id"])

@@ -146,7 +146,8 @@ async def test_what_holds_stays(workspace: Path, serve: Serve) -> None:
     assert after["remembered"]
     assert [message.text for message in after["messages"]] == [
         f"{HEADER}\n\n{TEXT}\n\n"
-        "Files written in Architect mode: PLAN.md.\nFiles written in Code mode: a.txt.",
+        "Files written in Architect mode: PLAN.md.\nFiles written in Code mode: a.txt.\n"
+        "The plan that the user approved, PLAN.md:\n\nRead.",
         "Go on.",
         "Hello.",
     ]

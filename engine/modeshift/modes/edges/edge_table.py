@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from modeshift.modes.edges.conditions import join_conditions, parse_condition
-from modeshift.modes.edges.edges import ANY, EntryEdge, SwitchEdge
+from modeshift.modes.edges.edges import ANY, Context, EntryEdge, SwitchEdge
 from modeshift.modes.mode import ModeText
 
 MAX_NAMED = 10
@@ -35,6 +35,9 @@ class Edge:
     otherwise: str = ""
     is_free: bool = False
     """Whether no person is asked, where the engine finds that no rights are gained."""
+    plan: bool = False
+    context: Context = "all"
+    """Both as in ``SwitchEdge``."""
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -193,4 +196,6 @@ def _join(exit: SwitchEdge | None, entry: EntryEdge | None) -> Edge:
         join_conditions(*(end.when or "" for end in ends)),
         " ".join(end.otherwise for end in ends if end.otherwise),
         exit is not None and exit.ask == "never",
+        exit is not None and exit.plan,
+        "all" if exit is None else exit.context,
     )

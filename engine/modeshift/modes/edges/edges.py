@@ -11,6 +11,7 @@ ANY = "*"
 """In an edge: every mode that no other edge of the list names."""
 
 
+Context = Literal["all", "plan"]
 _When = Annotated[str, AfterValidator(check_condition)]
 
 
@@ -29,6 +30,10 @@ class SwitchEdge(_Edge):
     to: str
     ask: Literal["never"] | None = None
     """``never``: such a switch runs without a question to a person."""
+    plan: bool = False
+    """Whether the plan that the mode wrote last is handed over, and limits what is written then."""
+    context: Context = "all"
+    """What the model is sent behind such a switch, unless a person chooses: see ``Switch``."""
 
 
 class EntryEdge(_Edge):
@@ -56,5 +61,12 @@ def _refuse_twice(end: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-SwitchEdges = Annotated[tuple[SwitchEdge, ...], _read_short("to"), _refuse_twice("to")]
+def _check_readers(edges: tuple[SwitchEdge, ...]) -> tuple[SwitchEdge, ...]:
+    if any(edge.plan and edge.ask for edge in edges):
+        raise ValueError("a person reads a plan, so there is no 'ask: never' beside 'plan: true'")
+    return edges
+
+
+_Exits = Annotated[tuple[SwitchEdge, ...], _read_short("to"), _refuse_twice("to")]
+SwitchEdges = Annotated[_Exits, AfterValidator(_check_readers)]
 EntryEdges = Annotated[tuple[EntryEdge, ...], _read_short("from"), _refuse_twice("source")]

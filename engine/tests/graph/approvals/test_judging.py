@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, ToolCall
 
-from modeshift.calls.contents import digest_contents
+from modeshift.calls.contents import digest_contents, get_key
 from modeshift.calls.judging import (
     CallContext,
     Judged,
     JudgedQuestion,
     digest_question,
-    get_key,
     judge,
     judge_all,
     judge_question,
@@ -271,7 +270,7 @@ def test_keys() -> None:
     assert get_key(planned, "t") == "d"
     planned["approved"] = None
     assert get_key(planned, "t") == get_key(planned, "t") != get_key(planned, "u")
-    assert get_key({"approved": None}, "t") is None  # type: ignore[typeddict-item]  # old plans
+    assert get_key({"approved": None}, "t") is None  # type: ignore[typeddict-item]  # old calls
 
 
 async def test_the_open_question(deps: AgentDeps) -> None:
