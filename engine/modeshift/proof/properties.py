@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
+from modeshift.calls.plans import PlanLimit
 from modeshift.modes.edges.conditions import parse_condition
 from modeshift.modes.edges.edges import ANY
 from modeshift.modes.effects import ToolSpec
@@ -16,6 +17,8 @@ from modeshift.proof.moves import WHO, Move
 from modeshift.proof.places import Place
 from modeshift.proof.seats import CLOSED_OFF, STRICTNESS, Probe, Seats
 
+HELD = "src/"
+_PLAN = PlanLimit({"path": "PLAN.md", "digest": "", "text": "", "paths": [HELD]}, is_current=True)
 _APPLIED = ("person", "edge")
 """Whose the moves are that apply a switch."""
 MoveCheck = Callable[[Seats, Place, Move], str | None]
@@ -298,6 +301,15 @@ def _runs_unasked(seats: Seats, place: Place) -> str | None:
     return None
 
 
+def _writes_beyond(seats: Seats, place: Place) -> str | None:
+    """Under a plan that names one folder."""
+    for probe in (probe for probe in seats.probes if probe.tool.spec.effect.changes_files):
+        is_inside = all(str(probe.args[name]).startswith(HELD) for name in probe.tool.spec.paths)
+        if not is_inside and seats.judge(place, *probe, _PLAN).kind == "allow":
+            return f"{probe} runs in {place.mode} unasked, and the plan names only {HELD}"
+    return None
+
+
 def _switches_on(seats: Seats, place: Place) -> str | None:
     """Where the turn has had its switches."""
     target = next((slug for slug in seats.deps.catalog if slug != place.mode), None)
@@ -331,6 +343,7 @@ BUILT_IN = (
     ),
     Property("no tool is bound or runs that the mode or the limit lacks", of_seat=_has_more),
     Property("what needs a person's yes never runs without", of_seat=_runs_unasked),
+    Property("no edit outside of an approved plan runs unasked", of_seat=_writes_beyond),
     Property("a read-only command changes no file and no fact", of_seat=_looks_and_changes),
     Property("a turn has no more switches than the setting says", of_seat=_switches_on),
     Property("from everywhere the turn can end", must_reach=_is_over),

@@ -14,10 +14,11 @@ from modeshift.calls.judging import (
     find_verdict,
     list_switch_targets,
 )
+from modeshift.calls.plans import PlanLimit
 from modeshift.calls.running import describe_call
 from modeshift.calls.ways import Values
 from modeshift.modes.effects import ToolSpec
-from modeshift.modes.facts import BUILT_IN, Done, end_unseen
+from modeshift.modes.facts import APPROVED, BUILT_IN, Done, end_unseen
 from modeshift.modes.phases import Phase
 from modeshift.modes.policy import Approvals, Verdict
 from modeshift.modes.rules.matching import EVERY, list_samples
@@ -59,8 +60,8 @@ class Seats:
         self.deps = deps
         self.facts = facts
         own = {name for name in facts if deps.facts[name] not in BUILT_IN}
-        self._open = own | ({CHANGED} & facts)
-        """What others decide: functions of the clone's own, and whoever changes a test file."""
+        self._open = own | ({CHANGED, APPROVED} & facts)
+        """What others decide: functions of the clone's own, and people and programs outside."""
         specs = [(deps.toolbox[tool.name], tool) for tool in deps.toolbox.specs]
         self.probes = [
             Probe(tool, args)
@@ -118,9 +119,11 @@ class Seats:
             )
         return self._rights[key]
 
-    def judge(self, place: Place, tool: Tool, args: dict[str, Any]) -> Verdict:
-        """The verdict that the nodes would have of such a call."""
-        return self._judge(self._context(place), tool, args, self.values(place))
+    def judge(
+        self, place: Place, tool: Tool, args: dict[str, Any], plan: PlanLimit | None = None
+    ) -> Verdict:
+        """The verdict that the nodes would have of such a call, under a plan."""
+        return self._judge(replace(self._context(place), plan=plan), tool, args, self.values(place))
 
     def _context(self, place: Place) -> CallContext:
         seat = self.deps.seat(place.mode, place.limit, place.depth)

@@ -71,7 +71,10 @@ def test_without_a_fault_all_holds(tmp_path: Path, target: str, sandbox: bool) -
     assert len(FAULTS) >= 25
 
 
-@pytest.mark.parametrize("keys", [{"enter_from": []}, {"then": "ask"}])
+@pytest.mark.parametrize(
+    "keys",
+    [{"enter_from": []}, {"then": "ask"}, {"switches": [{"to": "ask", "when": "plan_approved"}]}],
+)
 def test_a_mode_with_such_keys_is_proved(tmp_path: Path, keys: dict[str, Any]) -> None:
     fault = {"of": ["ask", "architect", "code"], "modes": {"code": keys}}
     proof = prove_with(tmp_path, fault)
