@@ -1,7 +1,7 @@
 // Beside the conversation: the state machine, its history, what is allowed, files, the limit.
 import { attempt, call } from "/app/api.js";
 import { changeView } from "/app/diff.js";
-import { button, h } from "/app/dom.js";
+import { button, h, list } from "/app/dom.js";
 import { Machine } from "/app/machine.js";
 import { describeAllowed } from "/app/words.js";
 
@@ -48,19 +48,11 @@ export class Details {
       values.facts,
     );
     this.limit.value = settings.limit ?? "";
-    this.put("Allowed in this thread", settings.remembered, (list) =>
-      h(
-        "ul",
-        { class: "allowed" },
-        list.map((approval) =>
-          h(
-            "li",
-            {},
-            h("bdi", {}, describeAllowed(approval, this.modes)),
-            button("Take back", () => this.onset({ forget: [approval.id] }), { class: "quiet" }),
-          ),
-        ),
-      ),
+    this.put("Allowed in this thread", settings.remembered, (approvals) =>
+      list("ul", { class: "allowed" }, approvals, (approval) => [
+        h("bdi", {}, describeAllowed(approval, this.modes)),
+        button("Take back", () => this.onset({ forget: [approval.id] }), { class: "quiet" }),
+      ]),
     );
     this.put("Workspace", values.workspace ? [values.workspace] : [], (names) =>
       h("bdi", {}, names[0]),
@@ -76,35 +68,21 @@ export class Details {
         names.map((name) => this.file(name)),
       ),
     );
-    this.put("History", changes, (list) =>
-      h(
-        "ol",
-        { class: "history" },
-        list.map((change) =>
-          h(
-            "li",
-            {},
-            h("b", {}, this.name(change.source), " → ", this.name(change.target)),
-            h(
-              "small",
-              {},
-              ` ${WHO[change.decided_by] ?? change.decided_by}` +
-                (change.how && change.decided_by !== "host" ? ` (${change.how})` : "") +
-                ", " +
-                new Date(change.when).toLocaleTimeString(),
-            ),
-            change.decided_by === "host" ? null : h("p", {}, change.reason),
-          ),
+    this.put("History", changes, () =>
+      list("ol", { class: "history" }, changes, (change) => [
+        h("b", {}, this.name(change.source), " → ", this.name(change.target)),
+        h(
+          "small",
+          {},
+          ` ${WHO[change.decided_by] ?? change.decided_by}` +
+            (change.how && change.decided_by !== "host" ? ` (${change.how})` : "") +
+            ", " +
+            new Date(change.when).toLocaleTimeString(),
         ),
-      ),
+        change.decided_by === "host" ? null : h("p", {}, change.reason),
+      ]),
     );
-    this.put("Notices", values.notices ?? [], (list) =>
-      h(
-        "ul",
-        {},
-        list.map((notice) => h("li", {}, notice)),
-      ),
-    );
+    this.put("Notices", values.notices ?? [], (notices) => list("ul", {}, notices, String));
   }
 
   // The diff is asked for when it is opened: it is of the file as it is then.

@@ -43,6 +43,9 @@ export const h = (tag, properties, ...children) =>
 export const svg = (tag, properties, ...children) =>
   fill(document.createElementNS("http://www.w3.org/2000/svg", tag), properties, children);
 
+export const list = (tag, properties, items, make) =>
+  h(tag, properties, ...items.map((item) => h("li", {}, make(item))));
+
 export const button = (text, onclick, properties) =>
   h("button", { type: "button", onclick, ...properties }, text);
 

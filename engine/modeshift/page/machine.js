@@ -1,5 +1,5 @@
 // The state machine as it is now: modes, the edges between them, what is open from here, the phase.
-import { h, svg } from "/app/dom.js";
+import { h, list, svg } from "/app/dom.js";
 import { PHASES } from "/app/words.js";
 
 // HALF of a box's height; MOST modes that are drawn.
@@ -81,11 +81,8 @@ export class Machine {
           ]
         : []),
     ];
-    return h(
-      "ul",
-      { class: "legend", "aria-label": "Legend" },
-      signs.map(([sign, text]) => h("li", {}, h("i", { class: sign }), " ", text)),
-    );
+    const show = ([sign, text]) => [h("i", { class: sign }), " ", text];
+    return list("ul", { class: "legend", "aria-label": "Legend" }, signs, show);
   }
 
   // Where the model may ask to go without an edge that says so.

@@ -8,6 +8,7 @@ import { notify } from "/app/notify.js";
 import { titleOf } from "/app/words.js";
 
 const READING = 500; // milliseconds in which a card that is new is not answered
+const CONTEXTS = { all: "Switch, with the conversation", plan: "Switch, with the plan alone" };
 // A button's key, where its card has the focus; the styles show it.
 const key = (letter) => ({ "data-key": letter, "aria-keyshortcuts": letter });
 
@@ -150,6 +151,9 @@ export class Question {
       );
     };
     const yesToAll = `Yes, and ${this.auto.name.toLowerCase()}`;
+    const comments = [];
+    const { path, text, context } = action.plan ?? {};
+    const next = context === "plan" ? "all" : "plan";
     const isAuto = this.thread.settings.approvals === "auto";
     return [
       h(
@@ -167,12 +171,14 @@ export class Question {
           plan.problem ? h("p", { class: "warning" }, plan.problem) : markdown(plan.after),
         ),
       ),
+      path ? planLines(text, comments) : null,
       h("div", { class: "row" }, other, button("Take this mode instead", choose)),
       !isAuto && h("p", { class: "faint" }, `${this.auto.name}: ${this.auto.sentence}`),
       h(
         "div",
         { class: "row" },
-        rejectParts(isTask ? "No" : `No, stay in ${name(source)}`, take),
+        rejectParts(isTask ? "No" : `No, stay in ${name(source)}`, take, comments),
+        path ? button(CONTEXTS[next], () => take({ type: "approve", context: next }, "Yes")) : null,
         !isAuto &&
           button(yesToAll, () => take({ type: "approve", approvals: "auto" }, yesToAll), {
             title: this.auto.sentence,
@@ -215,13 +221,26 @@ class Several {
   }
 }
 
-function rejectParts(text, take) {
+// A click on a line of the plan opens a box; what stands in it goes with a no.
+function planLines(text, comments) {
+  const lines = text.split("\n").map((line, n) => {
+    const keep = () => (comments[n] = box.value.trim() && `line ${n + 1}: ${line} — ${box.value}`);
+    const box = h("input", { "aria-label": `Comment on line ${n + 1}`, oninput: keep, hidden: true });
+    const open = () => ((box.hidden = false), box.focus());
+    return h("li", {}, button(line || "\u00a0", open, { class: "quiet" }), box);
+  });
+  return h("details", {}, h("summary", {}, "Comment on its lines"), h("ol", {}, lines));
+}
+
+function rejectParts(text, take, comments = []) {
   const why = h("input", {
     "aria-label": "Why not (it is told)",
     placeholder: "Why not? (optional)",
   });
-  const no = () =>
-    take({ type: "reject", ...(why.value.trim() ? { message: why.value.trim() } : {}) }, text);
+  const no = () => {
+    const message = [why.value.trim(), ...comments].filter(Boolean).join("\n");
+    take({ type: "reject", ...(message ? { message } : {}) }, text);
+  };
   return [button(text, no, { class: "safe", ...key("n") }), onEnter(why, no)];
 }
 

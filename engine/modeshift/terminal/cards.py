@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from prompt_toolkit.application import run_in_terminal
+
 from modeshift.agent import GivenDecision
 from modeshift.calls.previews import Preview, preview_call
 from modeshift.calls.requests import ActionRequest, build_title
@@ -16,6 +18,7 @@ from modeshift.modes.errors import InvalidCallError
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.modes.policy import Approvals
 from modeshift.terminal.choices import Choice
+from modeshift.terminal.pager import NO_EDITOR, edit_text
 from modeshift.terminal.panel import Panel, WentBackError
 from modeshift.terminal.plain import PlainPanel
 from modeshift.terminal.screen import ALERT, BOLD, FAINT, Screen, count_lines
@@ -75,7 +78,7 @@ class Cards:
             for plan in preview["switch"]["plans"] if preview and "switch" in preview else []:
                 self._screen.words(f"{plan['path']}:", BOLD)
                 self._screen.text(plan)
-            title, choices = "", _list_switch_choices(deps, state)
+            title, choices = "", _list_switch_choices(deps, state, action)
         else:
             title = self._show_call(deps, action, preview)
             choices = _list_call_choices(action, is_tool=preview is not None)
@@ -91,6 +94,8 @@ class Cards:
         edited = {"name": action["name"], "args": action["args"]}
         if key in APPROVALS_BY_KEY:
             return {"type": "approve", **APPROVALS_BY_KEY[key]}
+        if key in ("all", "plan"):
+            return {"type": "approve", "context": key}
         match key:
             case "p":
                 pattern = await self._panel.read_answer("  pattern> ", action["pattern"])
@@ -102,7 +107,15 @@ class Cards:
                 slug = await self._pick_mode(deps, action, state)
                 edited["args"] = {**action["args"], "mode_slug": slug}
                 return {"type": "edit", "edited_action": edited}
-        return await self._reject()
+        return await (self._comment(action["plan"]["text"]) if key == "comment" else self._reject())
+
+    async def _comment(self, plan: str) -> GivenDecision:
+        """No, with what the person writes below lines of the plan; raises ``WentBackError``."""
+        text = await run_in_terminal(lambda: edit_text(plan), in_executor=True)
+        if message := list_comments(plan, text or ""):
+            return {"type": "reject", "message": message}
+        self._screen.words("Begin a comment with > below a line." if text else NO_EDITOR)
+        raise WentBackError
 
     async def _preview(
         self, deps: AgentDeps, action: ActionRequest, state: Mapping[str, Any]
@@ -212,8 +225,27 @@ def _list_call_choices(action: ActionRequest, *, is_tool: bool) -> list[Choice]:
     return choices
 
 
-def _list_switch_choices(deps: AgentDeps, state: Mapping[str, Any]) -> list[Choice]:
+def list_comments(plan: str, edited: str) -> str:
+    """The lines that begin with ``>`` and are not the plan's own, each with the line before it."""
+    lines, at, comments = plan.splitlines(), 0, list[str]()
+    for line in edited.splitlines():
+        if line in lines[at : at + 1]:
+            at += 1
+        elif line.startswith(">"):
+            about = f"line {at}: {lines[at - 1]}" if at else "all"
+            comments.append(f"{about} — {line[1:].strip()}")
+    return "\n".join(comments)
+
+
+def _list_switch_choices(
+    deps: AgentDeps, state: Mapping[str, Any], action: ActionRequest
+) -> list[Choice]:
     choices = [NO, Choice("a", "Yes", "y"), Choice("m", "Another mode")]
+    if (plan := action.get("plan")) and plan["path"]:
+        whole, fresh = ("all", "the conversation"), ("plan", "the plan alone")
+        key, text = whole if plan["context"] == "plan" else fresh
+        choices.append(Choice("comment", "No, with comments on the plan", "e"))
+        choices.append(Choice(key, f"Yes, going on with {text}", "c"))
     if state.get("approvals") != Approvals.AUTO:
         words = deps.approval_words[Approvals.AUTO]
         choices.append(Choice("u", f"Yes, and {words.name.lower()}. {words.sentence}"))

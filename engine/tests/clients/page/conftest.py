@@ -24,6 +24,12 @@ customModes:
     roleDefinition: You do what the plan says.
     groups: [read, edit]
     enterFrom: [{from: architect, when: plan_written}]
+  - slug: planner
+    name: Planner
+    roleDefinition: You plan.
+    groups: [read, edit]
+    model: anthropic:claude-sonnet-5-5
+    switches: [{to: code, plan: true}, "*"]
   - slug: sealed
     name: Sealed
     roleDefinition: You are entered by a person alone.

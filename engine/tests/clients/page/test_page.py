@@ -516,6 +516,29 @@ def test_the_drawing_shows_what_is_missing_and_who_alone_chooses(person: Person)
     expect(edge).to_have_count(0)
 
 
+def test_a_plan_is_shown_and_its_lines_are_commented(person: Person, script: Script) -> None:
+    """With its paths; what is written below a line goes with the no."""
+    text = "# Plan\n\nSpeak.\n\n## Files\n\n- `a.py`\n"
+    write = Call("write_file", {"path": "PLAN.md", "content": text})
+    switch = Call("switch_mode", {"mode_slug": "code", "reason": "It is planned."})
+    script["plan it"] = [Answer(calls=(write,)), Answer(calls=(switch,)), say("I see.")]
+    script["again"] = [Answer(calls=(switch,))]
+    person.say("plan it", mode="planner")
+    person.press("Approve")
+    expect(person.card).to_contain_text("names what may be changed: a.py.")
+    person.card.get_by_text("Comment on its lines").click()
+    for line, words in (("- `a.py`", "and b.py"), ("Speak.", "Sing.")):
+        person.card.get_by_role("button", name=line, exact=True).click()
+        person.page.keyboard.type(words)
+    person.page.get_by_label("Why not").fill("Not yet.")
+    person.press("No, stay in Planner")
+    person.sees("Not yet. line 3: Speak. — Sing. line 7: - `a.py` — and b.py")
+    person.sees("I see.")
+    person.say("again")
+    person.press("Switch, with the plan alone")
+    expect(person.page.locator("#mode")).to_have_value("code")
+
+
 def test_a_card_shows_the_condition_that_is_met(person: Person) -> None:
     """And a person's way around it."""
     person.say("switch to planned", mode="architect")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from modeshift.terminal.cards import list_comments
 from modeshift.terminal.markdown import Markdown
 from modeshift.terminal.pager import edit_text, show_pages
 from modeshift.terminal.screen import measure
@@ -368,3 +369,30 @@ def test_screens(tmp_path: Path, snapshot: Snapshot, columns: int) -> None:
         terminal.until_sent("\n$ cat pipe · ")
         show("while it works", "and then", "Kept, sent after this: and then\ncode>")
     snapshot(f"terminal-{columns}.txt", "\n".join(shown))
+
+
+def test_a_plan_is_commented_line_by_line_in_an_editor(tmp_path: Path) -> None:
+    clone = Server(tmp_path)
+    text = r"# Plan\n\n> Speak.\n\n## Files\n\n- `a.py`"
+    editor = 'sed -i "s/^> Speak.$/&\\n> Sing./;s/^- .*$/&\\n>and b.py/;1i> Why?"'
+    plans, no = "\n\narchitect>", SWITCH
+    with chatting(clone, "--mode", "architect", EDITOR=editor, VISUAL="") as terminal:
+        terminal.until(plans)
+        terminal.play(f"write PLAN.md: {text}", CALL)
+        terminal.play("y", plans)
+        seen = terminal.play("switch to code: go", no)
+        assert "names what may be changed: a.py." in seen
+        seen = terminal.play("e", plans)
+        assert "all — Why?" in seen
+        assert "line 3: > Speak. — Sing." in seen
+        assert "line 7: - `a.py` — and b.py" in seen
+        terminal.play("switch to code: go", no)
+        terminal.play("c", CODE)
+
+
+@pytest.mark.parametrize(
+    ("edited", "message"),
+    [("a\n> b\nc", ""), ("a\n> x\n> b\n>y\nc\n>", "line 1: a — x\nline 2: > b — y\nline 3: c — ")],
+)
+def test_what_is_a_comment(edited: str, message: str) -> None:
+    assert list_comments("a\n> b\nc", edited) == message
