@@ -159,6 +159,7 @@ async def test_thinking_of_the_other_history_stays_away(workspace: Path) -> None
         [write("PLAN.md", PLAN)],
         [switch("code")],
         [write("a.py", "x")],
+        "It is made.",
         [switch("ask")],
         "end",
     ]
@@ -167,14 +168,16 @@ async def test_thinking_of_the_other_history_stays_away(workspace: Path) -> None
 
     async def kept() -> list[int]:
         history = str(await talk.messages())
-        return [number for number in range(5) if f"thought {number}" in history]
+        return [number for number in range(6) if f"thought {number}" in history]
 
     await talk.say("Plan.", mode="architect")
     assert await kept() == [0, 1]
     await talk.decide(APPROVE)
     assert await kept() == [0, 2, 3], "what was thought with the switch stands behind other words"
+    await talk.say("And now?")
+    assert await kept() == [0, 2, 3, 4], "the next turn has it all, too"
     await talk.decide(APPROVE)
-    assert await kept() == [0, 4]
+    assert await kept() == [0, 5]
 
 
 @pytest.mark.parametrize("call", [write("b.py", "x"), switch("debug")])
