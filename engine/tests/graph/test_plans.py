@@ -16,6 +16,7 @@ from modeshift.calls.plans import PlanLimit
 from modeshift.modes.edges.edges import SwitchEdge
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.policy import Approvals
+from modeshift.testing.modes import load_modes
 from modeshift.testing.snapshots import Snapshot
 from modeshift.threads.checks import drop_invalid
 from modeshift.threads.state import State
@@ -540,3 +541,10 @@ async def test_commands_are_read_only_once_the_plan_is_changed_by_one(place: Pat
 async def test_without_a_sandbox_a_remembered_command_asks_again(place: Path) -> None:
     talk = await approve(place, [run("make x")])
     await assert_asks(talk, place, "not sandboxed, which the plan 'PLAN.md' cannot limit")
+
+
+def test_a_plan_that_nobody_would_read_does_not_load() -> None:
+    edge = "{to: code, plan: true, ask: never}"
+    text = f"customModes: [{{slug: a, name: A, roleDefinition: a, groups: [], switches: [{edge}]}}]"
+    (notice,) = load_modes(text).notices
+    assert "a person reads a plan" in notice
