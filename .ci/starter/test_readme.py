@@ -27,8 +27,9 @@ from tests.harness.place import UserFolders, in_sandbox
 from tests.harness.root import ENGINE
 
 TEXT = "\n".join(PAGES.values())
-MAX_WORDS = {"README.md": 2000, "docs": 13200}
-"""Of docs a tenth over the last release's. What concerns the engine alone is in engine/docs."""
+MAX_WORDS = {"README.md": 2000, "docs": 14100}
+"""Of docs a tenth over the last release's, and 900 of use/plan.md. What concerns the engine alone
+is in engine/docs."""
 
 
 def test_the_generated_parts_are_up_to_date() -> None:
