@@ -28,6 +28,11 @@ PLAN = """\
 
 1. `greeting.py`: take a **name**, and greet the world without one.
 2. A test for both.
+
+## Files
+
+- `greeting.py`
+- `tests/`
 """
 CODE = 'def greet():\n    return "Hello!"\n'
 

@@ -130,12 +130,12 @@ def _show_plan(deps: AgentDeps, context: CallContext, judged: Judged) -> dict[st
     if plan is not None and is_switch:
         said = [message for message in context.messages if isinstance(message, HumanMessage)]
         sizes = [count_tokens_approximately(each) for each in (context.messages, said)]
-        says += (
-            f" The conversation has about {sizes[0]:,} tokens, which the provider's cache may "
-            f"have; your words with the plan have about {sizes[1] + len(plan['text']) // 4:,}, and "
-            "the cache has only the prompt before them. The model goes on with "
-            f"{'the conversation' if chosen == 'all' else 'the latter'}."
-        )
+        ways = [
+            f"the conversation (about {sizes[0]:,} tokens, which the provider's cache may have)",
+            f"your words and the plan (about {sizes[1] + len(plan['text']) // 4:,}, new to it)",
+        ]
+        first, other = ways if chosen == "all" else reversed(ways)
+        says += f" The model goes on with {first}, not with {other}."
     plan = plan or ApprovedPlan(path="", digest="", text="", paths=[])
     return {**plan, "says": says, "context": chosen}
 
