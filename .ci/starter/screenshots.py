@@ -64,7 +64,7 @@ def take(
 
 
 def take_in(browser: Browser, url: str, scheme: str, target: Path) -> Iterator[Path]:
-    size = {"width": 1160, "height": 700}
+    size = {"width": 1160, "height": 840}
     person = Person(browser, url, color_scheme=scheme, viewport=size).go()
     person.page.select_option("#approvals", "auto")
     line = PLAN.replace("\n", "\\n")
