@@ -298,9 +298,13 @@ def _choose_values(
     known = {each["id"] for each in list_remembered(now, news)}
     policies = {each.get("approvals", deps.approvals.value) for each in (then, outer, now)}
     allowed = then.get("usage", {}).get("allowed", {})
+    plans = [plan for each in (then, outer) if (plan := each.get("approved_plan"))]
+    if plans and plans[0] != plans[-1]:
+        policies.add(Approvals.MANUAL.value)  # nobody has approved both
     modes = (each.get("mode", deps.catalog.default) for each in (then, outer))
     return {
         "mode": _find_stricter(deps, *modes),
+        "approved_plan": plans[-1] if plans else None,
         "limit": _find_stricter(deps, then.get("limit"), {**now, **news}.get("limit")),
         "approvals": max(policies, key=lambda policy: policy == Approvals.MANUAL),
         "remembered": [each for each in then.get("remembered", ()) if each["id"] in known],

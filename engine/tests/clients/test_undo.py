@@ -18,6 +18,7 @@ import pytest
 from modeshift import APPROVE, Agents, Thread, UserError, open_agent
 from modeshift.calls.file_changes import list_changes
 from modeshift.threads.audit import find_breaks, read_entries
+from modeshift.threads.compiled import writes_anything
 from tests.clients.commands.conftest import Run, run
 from tests.harness.conversation import until
 from tests.harness.place import UserFolders
@@ -398,6 +399,35 @@ async def test_no_right_comes_back(
         assert tuple(values[key] for key in ("mode", "limit", "approvals")) == after
         assert tuple(done["rights"].values()) == after
         await thread.say("hello")  # takes in what the host has set
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "after", "approvals"),
+    [
+        (None, None, None, "auto"),
+        ("a", "a", "a", "auto"),
+        ("a", None, "a", "auto"),
+        (None, "b", "b", "auto"),
+        ("a", "b", "b", "manual"),
+    ],
+)
+async def test_the_limit_of_an_approved_plan_stays(
+    then: Any, now: Any, after: Any, approvals: str, agents: Agents
+) -> None:
+    def make(name: str | None) -> Any:
+        plan = {"path": "plan.md", "digest": "x", "text": "", "paths": [name]}
+        return None if name is None else plan
+
+    thread = agents.thread()
+    await say(thread, "hello")
+    writes_anything.set(True)  # as a switch does
+    agent = await thread.load()
+    await agent.aupdate_state(thread.config, {"approved_plan": make(then)}, as_node="intake")
+    await say(thread, "undo this")
+    await agent.aupdate_state(thread.config, {"approved_plan": make(now)}, as_node="intake")
+    done = await undo(thread)
+    assert (await thread.state()).values["approved_plan"] == make(after)
+    assert done["rights"]["approvals"] == approvals
 
 
 async def test_what_was_remembered_then_and_taken_back_since_stays_away(agents: Agents) -> None:
