@@ -48,6 +48,7 @@ from modeshift.threads.deps import AgentDeps
 from modeshift.threads.journal import Journal
 from modeshift.threads.mailbox import Mailbox, read_host_changes
 from modeshift.threads.state import Remembered
+from modeshift.turns.undo import LAST, Undo, UndoPreview
 
 GivenDecision = dict[str, Any]
 APPROVE: GivenDecision = {"type": "approve"}
@@ -160,6 +161,20 @@ class Thread:
             known, before = await self._read_news(), await mailbox.find(self.id, "forget")
             checked["forget"] = check_forget(*known, before, checked["forget"])
         await mailbox.put(self.id, checked)
+
+    async def undo(self, message: str = LAST, digest: str | None = None) -> UndoPreview:
+        """Show what going back to before a message does; do it, with the digest of what was shown.
+
+        ``message`` is an id, ``last``, or ``back``: to before the last undo.
+        """
+        if self.server is None:
+            agent = await self.load()
+            return await Undo(agent.live.deps, agent, self.id, agent.store).run(message, digest)
+        path, asked, http = f"/threads/{self.id}/undo", {"message": message}, self._client.http
+        with self._explain():
+            if digest is None:
+                return dict(await http.get(path, params=asked))
+            return dict(await http.post(path, json={**asked, "digest": digest}))
 
     async def remembered(self) -> list[Remembered]:
         """What runs unasked, as a person has said "always", from the next step on."""

@@ -14,9 +14,9 @@ from langgraph.runtime import Runtime
 
 from modeshift.calls.contents import digest_contents, find_begun, foresee, get_key, renew_approvals
 from modeshift.calls.judging import CallContext, Judged, judge
-from modeshift.calls.running import describe_call, run_tool
+from modeshift.calls.running import describe_call, name_call, run_tool
 from modeshift.messages.repair import CHANGED, VOID, build_not_run_result, mark_edited, truncate
-from modeshift.modes.errors import NodeError, ToolFailedError
+from modeshift.modes.errors import NodeError, StorageError, ToolFailedError
 from modeshift.modes.facts import Done
 from modeshift.observing import Report, observe
 from modeshift.threads.audit import append_entry, digest_result
@@ -27,6 +27,7 @@ from modeshift.threads.mailbox import read_host_changes
 from modeshift.threads.state import ActTask, Facts, Planned, Update
 from modeshift.tools.processes.background import Calling
 from modeshift.tools.processes.workspace_lock import workspace_lock
+from modeshift.tools.workspace.undo_log import CallRecord, current_record
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ class DueCall:
         deps, task, judged = self._deps, self.task, self._judged
         seat, calling, running = self._context.seat, started.calling, started.running
         was_alone = not (calling.commands and calling.commands.name_running())
-        run = run_tool(seat, judged, calling, self._config, running.key if running else None)
+        run = self._run_tool(started)
         with self._observe() as report:
             try:
                 message, updates = await (running.keep(run) if running else run)
@@ -196,6 +197,38 @@ class DueCall:
         update = self._settle(message, updates, started.before, after)
         update["facts"] = self._follow(done)
         return update
+
+    async def _run_tool(self, started: _Started) -> tuple[ToolMessage, dict[str, Any]]:
+        """Run the tool, and note for undo what it changes."""
+        judged, calling, running = self._judged, started.calling, started.running
+        key, log = running.key if running else None, self._deps.undo_log
+        run = partial(run_tool, self._context.seat, judged, calling, self._config, key)
+        if log is None or running is None:
+            return await run()
+        record = CallRecord(log, self._deps.toolbox.workspace, self._thread, name_call(judged))
+        looks = judged.effect.runs_programs and calling.edits_freely and calling.lock is not None
+        stays, paths = self._find_what_stays(calling), judged.edited_paths
+        try:
+            await asyncio.to_thread(record.begin, stays, paths, looks=looks)
+        except StorageError as error:
+            return build_not_run_result(judged.call, str(error)), {}
+        token = current_record.set(record)
+        try:
+            return await run()
+        finally:
+            current_record.reset(token)
+            await asyncio.shield(asyncio.to_thread(record.end, stays))
+
+    def _find_what_stays(self, calling: Calling) -> str:
+        """Why what the call does cannot go back, but for files that are seen; empty if it can."""
+        sandbox, effect = self._deps.toolbox.sandbox, self._judged.effect
+        if not effect.runs_programs or self._judged.tool is None:
+            return "" if self._judged.edited_paths else f"it {effect.does}"
+        if sandbox is None or not self._judged.tool.spec.sandboxed:
+            return "it ran without a sandbox"
+        if calling.lock is None:
+            return "it ran in the background"
+        return "it could use the network" if sandbox.has_network else ""
 
     async def _finish(
         self, running: RunningCall, message: ToolMessage, after: FileDigests, done: Done

@@ -42,7 +42,7 @@ async def run_tool(
         with using_key(key):
             message = await judged.tool.runnable.ainvoke(call, config)
     except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
-        text = describe_failure(error, _name_source(judged), id, max_characters)
+        text = describe_failure(error, name_call(judged), id, max_characters)
         return build_not_run_result(judged.call, text), {}
     finally:
         current_calling.reset(before)
@@ -56,12 +56,12 @@ async def run_tool(
     if judged.effect.updates_state:
         updates, message.artifact = message.artifact, None
     elif judged.effect.result_is_data:
-        text = mark_as_data(message.content, _name_source(judged), id)
+        text = mark_as_data(message.content, name_call(judged), id)
         message.content = [{"type": "text", "text": text}, *images] if images else text
     return message, updates
 
 
-def _name_source(judged: Judged) -> str:
+def name_call(judged: Judged) -> str:
     """The tool with its file, command or address."""
     assert judged.tool is not None
     spec = judged.tool.spec

@@ -65,6 +65,9 @@ def _show(entry: AuditEntry) -> Iterator[str]:
     if values["limit"]:
         where += f", limit {values['limit']}"
     yield f"{entry.number}  {values['when']}  {values['kind']}  ({where})"
+    if values["kind"] == "undo":
+        yield from (f"   {to_one_line(path)} {does}" for path, does in values["files"].items())
+        return
     calls: Sequence[Any] = values.get("calls") or [values]
     for call in calls:
         what = call.get("decision") or ("not asked" if "calls" in values else call["status"])

@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import rmtree
 
 from modeshift.configuration.own_files import list_database_files
 from modeshift.configuration.settings import load_settings
@@ -18,6 +19,7 @@ def main() -> Iterator[str]:
     settings = load_settings()
     if settings.has_postgres:
         yield from asyncio.run(drop_tables(settings.open_database()))
+        rmtree(f"{settings.checkpoints}.undo", ignore_errors=True)
         return
     files = {"CHECKPOINTS": settings.checkpoints, "SESSIONS": settings.sessions}
     for name, file in files.items():
@@ -32,7 +34,7 @@ def main() -> Iterator[str]:
         if not file.exists():
             yield f"{file} is not there; nothing to remove"
         for part in parts:
-            part.unlink()
+            part.unlink() if part.is_file() else rmtree(part)
             yield f"{part}: removed"
 
 

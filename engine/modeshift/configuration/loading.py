@@ -235,7 +235,9 @@ class AgentCache:
         self._cached: dict[tuple[Path, str, str], CachedAgent] = {}
         self._lock = Lock()  # or the first requests would make one each
         # Shared by all: a conversation may go from one model to another.
-        self._started_calls = StartedCalls(journal)
+        self._started_calls = StartedCalls(journal, settings.undo_days)
+        if self._started_calls.undo is not None:
+            self._started_calls.undo.clean()
         self._pool = open_pool()
 
     async def of_thread(

@@ -42,6 +42,7 @@ def _list_lasting_files(file: Path) -> tuple[Path, ...]:
         Path(f"{file}.lock"),
         Path(f"{file}.signal"),
         get_history_file(file),
+        Path(f"{file}.undo"),
         *(Path(f"{real}{end}") for end in ("", "-wal", "-shm") if real != file or end),
     )
 

@@ -119,6 +119,7 @@ class Settings(BaseSettings):
     notify: str = ""
     notify_secret: SecretStr = SecretStr("")
     notify_content: bool = False
+    undo_days: int = Field(7, ge=0)
     stop_seconds: int = Field(30, ge=0)
     log_format: Literal["text", "json"] = "text"
     max_steps: int = Field(500, ge=1)  # model and tool steps in one run

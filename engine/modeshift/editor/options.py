@@ -22,6 +22,10 @@ COMMANDS = {
         'Show what an "always" of yours allows, or take it back',
         "its number, or all (or nothing, to see them)",
     ),
+    "undo": (
+        "Put files and conversation back to before your last message, or, back, the last undo",
+        "what it shows when it is alone, to do it (or nothing, or back)",
+    ),
     "model": ("Set, or show, the model", "its name (or nothing, to see them)"),
     "status": ("Show the mode, the approvals and the model", ""),
 }

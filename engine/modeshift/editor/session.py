@@ -21,6 +21,7 @@ from modeshift.messages.normal_form import get_call_id
 from modeshift.modes.policy import Approvals
 from modeshift.threads.routing import is_cut_off
 from modeshift.threads.state import Subtask
+from modeshift.turns.undo import BACK, LAST, describe_undo
 
 History = tuple[Subtask | None, list[AnyMessage]]
 CUT_OFF = "The last turn was interrupted. A message, such as 'go on', goes on with it.\n\n"
@@ -135,13 +136,27 @@ class EditorSession:
 
     async def _obey(self, option: str, value: str) -> None:
         """Take a choice that was typed; without a value, show what is chosen."""
-        if option == "allowed":
-            await self._updates.say_plainly(await self._config.list_allowed(value))
+        if option in ("allowed", "undo"):
+            show = self._config.list_allowed if option == "allowed" else self._undo
+            await self._updates.say_plainly(await show(value))
             return
         if value:
             with self._store.claim(self.id):
                 await self._config.choose(option, value)
         await self._updates.say(self._config.options.describe(option))
+
+    async def _undo(self, value: str) -> str:
+        """What an undo does; does it where ``value`` has the digest of what was shown."""
+        back, digest = BACK * value.startswith(BACK), value.removeprefix(BACK).strip()
+        with self._store.claim(self.id):
+            await self._config.refresh()
+            preview = await self._config.thread.undo(back or LAST, digest or None)
+            await self._config.refresh()
+            await self._config.show()
+        done = f"What you see above of it is undone, too; /undo {BACK} goes back to before that."
+        command = " ".join(filter(None, ("/undo", back, preview["digest"])))
+        last = done if digest else f"{command} does it."
+        return "\n".join([*describe_undo(preview, "Done" if digest else "Undo"), last])
 
     def cancel(self) -> None:
         """Cancel the turn that goes on, and those behind it."""

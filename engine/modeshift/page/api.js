@@ -24,7 +24,7 @@ function askForToken() {
     });
     const text =
       "The server asks for a token: one of those in its AUTH_TOKEN. It is kept in this tab alone.";
-    await ask("Token", [h("p", {}, text), input], [["ok", "Continue", "main"]]);
+    await ask("Token", [h("p", {}, text), input], ["ok", "Continue", "main"]);
     sessionStorage.setItem(KEY, input.value.trim());
     asking = null;
   })();

@@ -49,6 +49,9 @@ export const list = (tag, properties, items, make) =>
 export const button = (text, onclick, properties) =>
   h("button", { type: "button", onclick, ...properties }, text);
 
+export const iconButton = (sign, title, onclick, properties) =>
+  button(sign, onclick, { class: "icon", "aria-label": title, title, ...properties });
+
 // Enter acts; with Shift it is a line break.
 export function onEnter(field, act) {
   field.addEventListener("keydown", (event) => {
@@ -86,8 +89,13 @@ export function copyButton(getText, label = null) {
   );
 }
 
+// Whether a person says yes to what the button says.
+export async function confirm(title, content, label, { no = "Cancel", kind = "main" } = {}) {
+  return (await ask(title, content, ["", no], [label, label, kind])) === label;
+}
+
 // Asks with a dialog of the page: the value of what was clicked, or null.
-export function ask(title, content, buttons) {
+export function ask(title, content, ...buttons) {
   return new Promise((resolve) => {
     const dialog = h(
       "dialog",

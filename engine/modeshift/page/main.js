@@ -1,6 +1,6 @@
 // Puts the page together: one thread, and the views of it.
 import { attempt, call } from "/app/api.js";
-import { announce, ask, button, get, h, onEnter, toast } from "/app/dom.js";
+import { announce, button, confirm, get, h, onEnter, toast } from "/app/dom.js";
 import { Details } from "/app/details.js";
 import { Header } from "/app/header.js";
 import { Messages } from "/app/messages.js";
@@ -24,7 +24,7 @@ const threads = new Threads(get("threads"), {
 });
 threads.now = () => (thread.isRunning ? "busy" : thread.interrupt ? "interrupted" : "idle");
 const header = new Header(get("header"), { modes, ...chart, thread, onset: set });
-const messages = new Messages(get("messages"), modes, editAndRun);
+const messages = new Messages(get("messages"), modes, editAndRun, undo);
 const question = new Question(get("question"), modes, thread, chart.approvals);
 const details = new Details(get("details"), { modes, chart, thread, onset: set });
 const main = get("main");
@@ -211,16 +211,26 @@ async function editAndRun(message) {
   if (isBusy()) return toast("First end the run, question or sub-task.");
   const text = h("textarea", { rows: 5, "aria-label": "Message", value: message.content });
   const note = "What came after it is left out. Files stay as they are.";
-  const answer = await ask(
-    "Edit and run again",
-    [text, h("p", { class: "faint" }, note)],
-    [
-      ["", "Cancel"],
-      ["ok", "Run again", "main"],
-    ],
-  );
-  if (answer === "ok" && text.value.trim() && !isBusy())
+  const parts = [text, h("p", { class: "faint" }, note)];
+  const isSaid = await confirm("Edit and run again", parts, "Run again");
+  if (isSaid && text.value.trim() && !isBusy())
     await attempt(() => thread.sayInstead(message, text.value.trim()));
+}
+
+async function undo({ id }) {
+  const path = `/threads/${thread.id}/undo`;
+  const preview = await attempt(() => call("GET", `${path}?message=${id}`));
+  const { files, stays, rights, digest } = preview ?? {};
+  if (!preview) return;
+  const lines = [...Object.entries(files), ...stays.map((text) => ["Cannot go back:", text])];
+  const text =
+    `The conversation goes back to before this; ${rights.mode} mode, approvals ` +
+    `${rights.approvals}. What git ignores, links and empty folders stay as they are.`;
+  const parts = [h("p", {}, text), lines.map((line) => h("p", {}, h("bdi", {}, line.join(" "))))];
+  if (!(await confirm("Undo", parts, "Undo"))) return;
+  if (!(await attempt(() => call("POST", path, { message: id, digest })))) return;
+  thread.follow();
+  if (await confirm("Undone", [], "Undo the undo", { no: "Close" })) await undo({ id: "back" });
 }
 
 // What runs, and for how long.

@@ -1,5 +1,5 @@
 // The conversation: what was said and done, drawn anew only where it has changed.
-import { button, copyButton, h, readable } from "/app/dom.js";
+import { button, copyButton, h, iconButton, readable } from "/app/dom.js";
 import { changeView } from "/app/diff.js";
 import { markdown } from "/app/markdown.js";
 import { imagesOf, textOf } from "/app/state.js";
@@ -17,9 +17,9 @@ const SAID = {
 };
 
 export class Messages {
-  // With what edits a message of one's own.
-  constructor(root, modes, onedit) {
-    Object.assign(this, { root, modes, onedit, drawn: new Map() });
+  // With what edits a message of one's own, and what undoes it.
+  constructor(root, modes, onedit, onundo) {
+    Object.assign(this, { root, modes, onedit, onundo, drawn: new Map() });
   }
 
   draw(thread) {
@@ -91,7 +91,7 @@ export class Messages {
                 who,
                 depth,
                 h("div", { class: "plain" }, text, imagesOf(message).map(imageView)),
-                depth === 0 && message.content === text ? this.editButton(message) : null,
+                depth === 0 && message.content === text ? this.buttonsOf(message) : null,
               ),
           },
         ];
@@ -125,12 +125,10 @@ export class Messages {
     }
   }
 
-  editButton = (message) =>
-    button("✎", () => this.onedit(message), {
-      class: "icon",
-      "aria-label": "Edit and run again",
-      title: "Edit and run again",
-    });
+  buttonsOf = (message) => [
+    iconButton("✎", "Edit and run again", () => this.onedit(message)),
+    iconButton("↶", "Undo from here", () => this.onundo(message)),
+  ];
 
   card(call, depth, message, subtask, output, isStopped) {
     const result = message ? resultOf(message) : { kind: isStopped ? "stopped" : "running" },

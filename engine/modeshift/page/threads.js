@@ -1,6 +1,6 @@
 // The list of threads: open, new, rename, delete.
 import { attempt, call } from "/app/api.js";
-import { ask, button, h } from "/app/dom.js";
+import { button, confirm, h, iconButton } from "/app/dom.js";
 
 const FIELDS = ["thread_id", "metadata", "status", "updated_at"];
 const STATUS = { busy: "works", interrupted: "waits for you", error: "failed" };
@@ -103,14 +103,10 @@ export class Threads {
             : new Date(when).toLocaleString([], { dateStyle: "short", timeStyle: "short" }),
         ),
       ),
-      button("✎", () => this.rename(id, title), {
-        class: "icon",
-        "aria-label": `Rename ${title}`,
+      iconButton("✎", `Rename ${title}`, () => this.rename(id, title), {
         "data-at": `rename ${id}`,
       }),
-      button("✕", () => this.remove(id, title), {
-        class: "icon",
-        "aria-label": `Delete ${title}`,
+      iconButton("✕", `Delete ${title}`, () => this.remove(id, title), {
         "data-at": `delete ${id}`,
       }),
     );
@@ -118,13 +114,7 @@ export class Threads {
 
   async rename(id, title) {
     const input = h("input", { value: title, maxlength: 200, "aria-label": "Title" });
-    if (
-      (await ask("Rename the thread", input, [
-        ["", "Cancel"],
-        ["ok", "Rename", "main"],
-      ])) !== "ok"
-    )
-      return;
+    if (!(await confirm("Rename the thread", input, "Rename"))) return;
     await attempt(() =>
       call("PATCH", `/threads/${id}`, { metadata: { title: input.value.trim() } }),
     );
@@ -132,20 +122,10 @@ export class Threads {
   }
 
   async remove(id, title) {
-    const text = h(
-      "p",
-      {},
-      "“",
-      h("bdi", {}, title),
-      "” and all that was said in it is deleted. Files that it wrote stay.",
-    );
-    if (
-      (await ask("Delete the thread?", text, [
-        ["", "Keep it"],
-        ["ok", "Delete", "danger"],
-      ])) !== "ok"
-    )
-      return;
+    const rest = "” and all that was said in it is deleted. Files that it wrote stay.";
+    const text = h("p", {}, "“", h("bdi", {}, title), rest);
+    const buttons = { no: "Keep it", kind: "danger" };
+    if (!(await confirm("Delete the thread?", text, "Delete", buttons))) return;
     const isGone = await attempt(() => call("DELETE", `/threads/${id}`).then(() => true));
     if (isGone && id === this.current) this.onopen(null);
     this.refresh();

@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 from langgraph.types import Command
 from langgraph_sdk import Auth
 
-from modeshift.configuration.loading import get_served
+from modeshift.configuration.loading import get_served, get_served_cache
 from modeshift.configuration.workspaces import ANYBODY
 from modeshift.server.checkpointer import CLONE, database, is_opened, owners_of, settings
 from modeshift.server.kept_fields import check_config
@@ -95,6 +95,7 @@ async def own_deletions(ctx: Auth.types.AuthContext, value: Any) -> Any:
     """A thread is its owner's to delete, and as a whole; raises a 422."""
     if value.get("run_id") is not None:
         raise Auth.exceptions.HTTPException(422, "a run cannot be deleted; delete the thread")
+    await get_served_cache()  # has what else there is of the thread
     return _add_owner(ctx, value)
 
 

@@ -1,20 +1,31 @@
-"""The routes that show what waits for a person, and the files that a thread has written."""
+"""The routes that show what waits, and what a thread has written, and by which that goes back."""
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import httpx
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import StateSnapshot
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from modeshift.calls.file_changes import list_changes
 from modeshift.calls.previews import Preview, preview_call
-from modeshift.server.thread_modes import call_server, get_deps, pass_on
+from modeshift.modes.errors import InvalidInputError
+from modeshift.server.thread_modes import (
+    call_server,
+    get_deps,
+    get_request_store,
+    pass_on,
+    read_body,
+)
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.routing import is_cut_off
+from modeshift.turns.undo import LAST, RUNS, Undo
 
 
 async def read_question(request: Request) -> Response:
@@ -38,7 +49,8 @@ async def list_files(request: Request) -> Response:
     tags: [Modes]
     responses: {"200": {description: "path, before (null: new), after, lines of the diff"}}
     """
-    return await _answer(request, lambda deps, state: list_changes(deps, state["values"]))
+    id = request.path_params["id"]
+    return await _answer(request, lambda deps, state: list_changes(deps, id, state["values"]))
 
 
 async def _answer(request: Request, show: Callable[[AgentDeps, dict[str, Any]], Any]) -> Response:
@@ -64,7 +76,61 @@ def _show_question(deps: AgentDeps, state: dict[str, Any], *, has_run: bool) -> 
     return {"question": asked["question"], "previews": previews, "is_cut_off": False}
 
 
+async def undo_message(request: Request) -> Response:
+    """GET shows what it does; POST, with the digest of that, does it.
+
+    The message is an id, ``last``, or ``back``: to before the last undo.
+
+    ---
+    summary: Put files and conversation back to before a message
+    tags: [Modes]
+    parameters: [{name: message, in: query, schema: {type: string}}]
+    responses: {"200": {description: "files, by path what is done, or why nothing is; stays, what
+      cannot go back; rights afterwards; digest, for POST with message"}}
+    """
+    id, is_shown = request.path_params["id"], request.method != "POST"
+    given = dict(request.query_params) if is_shown else await read_body(request)
+    # Changes nothing: whoever may change the thread may undo in it.
+    thread = await call_server(request, "PATCH", f"/threads/{id}", {"metadata": {}})
+    if not thread.is_success:
+        return pass_on(thread)
+    if thread.json()["status"] == "busy":
+        raise InvalidInputError(RUNS)
+    store, deps = await get_request_store(request), await get_deps(request)
+    undo = Undo(deps, ServedThread(request), id, store)
+    digest = None if is_shown else str(given.get("digest"))
+    return JSONResponse(await undo.run(str(given.get("message", LAST)), digest))
+
+
+@dataclass(frozen=True)
+class ServedThread:
+    """The thread as the server has it, for whoever asks."""
+
+    request: Request
+
+    async def aget_state(self, config: RunnableConfig) -> StateSnapshot:
+        """As it is, or was at a checkpoint."""
+        state = await self._call("GET", config["configurable"].get("checkpoint_id", ""))
+        here, before = ({"configurable": state[f"{of}checkpoint"]} for of in ("", "parent_"))
+        parent: Any = before if before["configurable"] else None
+        values, when = dict(state["values"] or {}), state["created_at"]
+        return StateSnapshot(values, (), here, None, when, parent, (), ())  # type: ignore[arg-type]
+
+    async def aupdate_state(self, config: RunnableConfig, values: Any, as_node: str) -> None:
+        """Go on from there."""
+        given = {"values": values, "as_node": as_node, "checkpoint": config["configurable"]}
+        await self._call("POST", body=given)
+
+    async def _call(self, method: str, of: str = "", body: object = None) -> dict[str, Any]:
+        path = f"/threads/{self.request.path_params['id']}/state/{of}".rstrip("/")
+        answer = await call_server(self.request, method, path, body)
+        if not answer.is_success:
+            raise InvalidInputError(f"the server refuses: {answer.text}")
+        return dict(answer.json())
+
+
 ROUTES = [
+    Route("/threads/{id}/undo", undo_message, methods=["GET", "POST"]),
     Route("/threads/{id}/question", read_question, methods=["GET"]),
     Route("/threads/{id}/files", list_files, methods=["GET"]),
 ]

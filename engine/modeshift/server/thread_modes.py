@@ -120,7 +120,7 @@ async def set_mode(request: Request) -> Response:
     """
     deps, mailbox = await _get_parts(request)
     path, thread = _get_thread(request), request.path_params["id"]
-    settings = check_settings(deps, await _read_body(request))
+    settings = check_settings(deps, await read_body(request))
     if not settings:
         raise InvalidInputError(f"give one of: {', '.join(SETTINGS)}")
     # Changes nothing: whoever may change the thread may set its mode.
@@ -180,7 +180,7 @@ async def create_thread(request: Request) -> Response:
     responses: {"200": {description: "The thread, as POST /threads answers it, and what was set"}}
     """
     deps, mailbox = await _get_parts(request)
-    body = await _read_body(request)
+    body = await read_body(request)
     settings, workspace = (await get_served_cache()).settings, body.pop(KEY, None)
     places = Workspaces(settings, mailbox)
     checked = check_settings(deps, {key: body.pop(key) for key in RIGHTS if key in body})
@@ -208,7 +208,8 @@ async def get_deps(request: Request) -> AgentDeps:
     """What the thread of the request works with, as far as it is its client's."""
     thread = request.path_params.get("id") or request.query_params.get("thread", "")
     thread = thread and spell_thread(thread)
-    return (await get_served(thread, get_request_user(request), await _get_store(request))).deps
+    store = await get_request_store(request)
+    return (await get_served(thread, get_request_user(request), store)).deps
 
 
 def get_request_user(request: Request) -> str:
@@ -217,10 +218,10 @@ def get_request_user(request: Request) -> str:
 
 
 async def _get_parts(request: Request) -> tuple[AgentDeps, Mailbox]:
-    return await get_deps(request), Mailbox(await _get_store(request))
+    return await get_deps(request), Mailbox(await get_request_store(request))
 
 
-async def _get_store(request: Request) -> BaseStore:
+async def get_request_store(request: Request) -> BaseStore:
     """The one that the server hands to the nodes: Aegra's, or LangGraph's."""
     store: BaseStore | None = getattr(request.app.state, "store", None)
     if store is None:
@@ -240,7 +241,8 @@ async def _read(request: Request, mailbox: Mailbox) -> tuple[dict[str, Any], dic
     return values, await mailbox.find_news(request.path_params["id"], values.get(REVISION, {}))
 
 
-async def _read_body(request: Request) -> dict[str, Any]:
+async def read_body(request: Request) -> dict[str, Any]:
+    """The request's JSON object; raises ``InvalidInputError``."""
     try:
         body = await request.json()
     except (ValueError, RecursionError) as error:

@@ -1,11 +1,13 @@
 """``KeptThreads``: all that there is of a thread, in whichever tables."""
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
+from weakref import WeakSet
 
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from typing_extensions import override
@@ -81,6 +83,8 @@ class KeptThreads(BaseCheckpointSaver[Any]):
     """A checkpointer that deletes and copies all that there is of a thread, in one transaction."""
 
     database: Database
+    beside: ClassVar[WeakSet[Any]] = WeakSet()
+    """What has more of threads; its ``forget`` blocks."""
 
     @property
     def read_history(self) -> Callable[..., Any]:
@@ -90,6 +94,8 @@ class KeptThreads(BaseCheckpointSaver[Any]):
     @override
     async def adelete_thread(self, thread_id: str) -> None:
         id = str(thread_id)
+        for other in list(self.beside):
+            await asyncio.to_thread(other.forget, id)
         async with self.database.transaction() as transaction:
             if await transaction.execute(self.database.columns, table=AUDIT_ENDS):
                 now = datetime.now(UTC).isoformat()

@@ -25,12 +25,14 @@ from modeshift.terminal.screen import ALERT, BOLD, FAINT, Screen, count_lines
 from modeshift.terminal.transcript import Transcript
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.routing import is_cut_off
+from modeshift.turns.undo import LAST, describe_undo
 
 COMMANDS = {
     "approvals": "show what runs unasked; manual or auto sets it",
     "allowed": 'show what an "always" of yours allows, and take it back',
     "compact": "replace the conversation by a summary",
     "diff": "show what the thread has changed",
+    "undo": "put files and conversation back to before your last message; or, back, the undo",
     "threads": "go on with another thread",
     "status": "show the thread, its mode, approvals and model",
     "help": "show the commands and keys",
@@ -193,6 +195,8 @@ class Chat:
                 await self._show_changes()
             case "threads":
                 await self._choose_thread()
+            case "undo":
+                await self._undo(text or LAST)
 
     def _choose_mode(self, slug: str) -> None:
         if slug not in self._deps.catalog:
@@ -256,9 +260,19 @@ class Chat:
             self._chosen = {}
             await self._open(self._agents.thread(key))
 
+    async def _undo(self, message: str) -> None:
+        preview = await self.thread.undo(message)
+        self._screen.block("\n".join(describe_undo(preview)))
+        choices = [Choice(NOTHING, "No"), Choice("undo", "Yes")]
+        if await self._panel.choose("Undo this?", choices, NOTHING) != NOTHING:
+            done = await self.thread.undo(message, preview["digest"])
+            self._chosen = {}
+            self._screen.block("\n".join(describe_undo(done, "Done")))
+            self._screen.words("/undo back goes back to before it.", FAINT)
+
     async def _show_changes(self) -> None:
         state = await self.thread.state()
-        changes = await asyncio.to_thread(list_changes, self._deps, state.values)
+        changes = await asyncio.to_thread(list_changes, self._deps, self.thread.id, state.values)
         for change in changes:
             self._screen.words(count_lines(change), BOLD)
             self._screen.diff(change)

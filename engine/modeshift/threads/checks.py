@@ -88,6 +88,7 @@ _EMPTY: dict[str, Any] = {
     "end_subtask": False,
     "subtask": None,
     "workspace": "",
+    "undo_from": "",
 }
 """What replaces a value that does not fit, where that is no empty list."""
 _SET_ANEW = ("mode", "first_mode")

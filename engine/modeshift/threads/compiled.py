@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Self
 
@@ -36,6 +37,8 @@ from modeshift.tools.server_tools import Offer, bind_tools
 from modeshift.workarounds.langgraph import read_history_at_once
 
 log = logging.getLogger("modeshift")
+writes_anything: ContextVar[bool] = ContextVar("writes_anything", default=False)
+"""Whether ``update_state`` takes what only code computes: in a task of the engine's own."""
 
 
 def with_known_tools(deps: AgentDeps) -> AgentDeps:
@@ -301,6 +304,8 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
             return await super().abulk_update_state(config, supersteps)
 
     def _check_all(self, supersteps: Updates) -> None:
+        if writes_anything.get():
+            return
         for update in (one for step in supersteps for one in step):
             self.check(update[0])
 

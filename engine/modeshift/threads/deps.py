@@ -16,6 +16,7 @@ from modeshift.threads.notifier import Notifier
 from modeshift.threads.seats import BoundModes
 from modeshift.threads.started_calls import StartedCalls
 from modeshift.threads.state import list_own_keys
+from modeshift.tools.workspace.undo_log import UndoLog
 
 
 async def no_environment() -> str:
@@ -62,6 +63,12 @@ class AgentDeps(BoundModes):
         if mode.slug not in self._risks:
             self._risks[mode.slug] = find_risk(mode, self.toolbox.specs)
         return self._risks[mode.slug]
+
+    @property
+    def undo_log(self) -> UndoLog | None:
+        """None where it is off, or would be in the workspace."""
+        log = self.started_calls.undo
+        return log if log and not log.folder.is_relative_to(self.toolbox.workspace.root) else None
 
     @cached_property
     def approval_words(self) -> Mapping[str, ApprovalWords]:

@@ -130,6 +130,7 @@ class Journal:
         """See ``mark``."""
         self.database = database or MemoryDatabase()
         self.lease = lease
+        self.beside = beside
         self.holds = dict[str, Hold]()
         """By thread that a run of this process goes on with; removed when the run has ended."""
         self.running = set["RunningCall"]()

@@ -290,6 +290,8 @@ class Replaced(TypedDict, total=False):
     """What conditions of edges are about; nobody writes it from outside."""
     host_revision: Revision
     """What the thread has taken in of what the host has set; see ``Mailbox``."""
+    undo_from: str
+    """Where the undo log stood when the turn began; empty if nothing was kept. See ``undo``."""
 
     # Calls and approvals.
     approvals: str

@@ -21,6 +21,7 @@ from modeshift.threads.routing import leaves_due_calls, reconcile_mode
 from modeshift.threads.state import State, Subtask, Update, drop_approvals
 from modeshift.turns.briefing import drop_stale_thinking
 from modeshift.turns.subtasks import STOPPED
+from modeshift.turns.undo import mark_turn, take_back_cut_off
 
 
 class Opening:
@@ -37,7 +38,9 @@ class Opening:
         self._goes_on = bool(host_changes) and not is_said and not is_idle
         # A sub-task begins with a message that nobody has said, and its turn is that of its parent.
         is_said = is_said and not (state.get("subtask") and len(self._before) == 1)
+        self._is_said = is_said
         self._is_new = is_said or is_idle
+        self._undo_from = state.get("undo_from", "")
         changes = {key: value for key, value in host_changes.items() if key != "forget"}
         state = cast("State", {**state, **changes})
         self.state, self._dropped = drop_invalid(state, deps.state, deps.chart.phases)
@@ -53,7 +56,10 @@ class Opening:
         """The facts after these calls, in the mode that the host may have changed since."""
 
     async def look_up(self, thread: str) -> None:
-        """See what the calls have done that were under way."""
+        """See what the calls have done that were under way, and where the undo log stands."""
+        if self._is_said and not self.state.get("subtask"):
+            self._notices += await take_back_cut_off(self._deps, thread, self.state)
+            self._undo_from = await mark_turn(self._deps, thread, str(self._before[-1].id))
         due = self.state.get("due_calls", []) if self.now.phase == Phase.ACTING else []
         for planned in due[0] if due else []:
             if begun := await find_begun(self._deps, planned, thread, self.now.mode):
@@ -101,6 +107,11 @@ class Opening:
             "end_subtask": False,
             "compact": now.phase == Phase.RETURNING and bool(state.get("compact")),
             "compact_from": 0,
+            **(
+                {"undo_from": mark}
+                if (mark := self._undo_from) != state.get("undo_from", "")
+                else {}
+            ),
             "written": state.get("written", []),
             "notices": [*deps.notices, *notices],
             **({"workspace": deps.workspace} if deps.workspace else {}),

@@ -40,15 +40,18 @@ def read_writable(name: str, folder: int, size: int) -> bytes:
         return file.read(size)
 
 
-def replace_file(name: str, folder: int, data: bytes, old: os.stat_result | None) -> None:
+def replace_file(
+    name: str, folder: int, data: bytes, old: os.stat_result | None, mode: int | None = None
+) -> None:
     """Write ``data``: a crash leaves the old file or the new one, with the permissions of old.
 
-    A new file has the usual permissions. Raises ``OSError``.
+    A new file has the usual permissions, unless ``mode`` says which. Raises ``OSError``.
     """
     temporary = f".modeshift-{token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     # Readable by the owner only until the original permissions are restored.
-    permissions = 0o666 if old is None else 0o600
+    mode = old.st_mode if mode is None and old is not None else mode
+    permissions = 0o666 if mode is None else 0o600
     with open(os.open(temporary, flags, permissions, dir_fd=folder), "wb") as file:
         try:
             file.write(data)
@@ -56,7 +59,8 @@ def replace_file(name: str, folder: int, data: bytes, old: os.stat_result | None
             if old is not None:
                 with suppress(PermissionError):  # only root may give a file away
                     os.fchown(file.fileno(), old.st_uid, old.st_gid)
-                os.fchmod(file.fileno(), old.st_mode & 0o1777)  # no setuid for other content
+            if mode is not None:
+                os.fchmod(file.fileno(), mode & 0o1777)  # no setuid for other content
             # Or after a power failure the new name may stand for an empty file.
             os.fsync(file.fileno())
             os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)

@@ -11,10 +11,11 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from hashlib import file_digest, sha256
 from io import BytesIO
 from itertools import filterfalse
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from modeshift.modes.errors import ConfigurationError, InvalidCallError, ModelError, ToolFailedError
 from modeshift.modes.plain_text import to_one_line
@@ -23,6 +24,7 @@ from modeshift.tools.workspace import atomic_file
 from modeshift.tools.workspace.client_files import buffers, read_in_editor, write_in_editor
 from modeshift.tools.workspace.opening import find_real_path, list_names, opened_folder
 from modeshift.tools.workspace.text import TextFormat
+from modeshift.tools.workspace.undo_log import OTHER, PERMISSIONS, Held, current_record
 
 IGNORE_FILES = (".rooignore", ".kilocodeignore")
 """At the top of the workspace, and nowhere else."""
@@ -256,12 +258,48 @@ class Workspace:
                 raise ToolFailedError(
                     f"{path!r} would have {len(data)} bytes; {MAX_FILE_BYTES} are the limit"
                 )
-            if not write_in_editor(path, real, before, data):
+            record, now_there = current_record.get(), None if old is None else before
+            mode = None if old is None else old.st_mode & PERMISSIONS
+            if record is not None:
+                record.note_write(path, now_there, mode, sha256(data).hexdigest())
+            if write_in_editor(path, real, before, data):
+                if record is not None:  # an editor may do more than write
+                    record.note_write(path, now_there, mode, str(_find_held(name, folder)[0]))
+            else:
                 if shown is not None and shown != text_format.decode(before):
                     unsaved = "has changes in the editor that are not saved"
                     raise ToolFailedError(f"{path!r} {unsaved}; ask the user to save it")
                 atomic_file.replace_file(name, folder, data, old)
         return Written(old is None, now)
+
+    def find_held(self, path: str) -> Held:
+        """What is there now, on disk."""
+        *folders, name = _split_path(path) or ["."]
+        try:
+            with opened_folder(self.root, folders) as folder:
+                return _find_held(name, folder)
+        except FileNotFoundError:
+            return None, None
+        except OSError:
+            return OTHER, None
+
+    def put_back(self, path: str, expected: Held, data: bytes | None, mode: int | None) -> None:
+        """Replace what is there, if it is what is expected; without ``data`` remove it.
+
+        Raises ``ToolFailedError``.
+        """
+        self.ignored.refresh()
+        *folders, name = self._split(path, is_folder=False) or ["."]
+        made = data is not None
+        with _failing(path, "put back"), opened_folder(self.root, folders, make=made) as folder:
+            self._refuse_locked(path, name, folder)
+            if _find_held(name, folder) != expected:
+                raise ToolFailedError(f"{path!r} has changed meanwhile")
+            if data is None:
+                os.unlink(name, dir_fd=folder)
+            else:
+                old = atomic_file.find_details(name, folder)
+                atomic_file.replace_file(name, folder, data, old, mode)
 
     def list_entries(
         self,
@@ -357,6 +395,17 @@ class Workspace:
         left = (name for name, is_plain in entries if not (is_plain and is_left_out(name)))
         shown = filterfalse(self.ignores, left) if self.ignored else left
         return sorted(shown, reverse=True)
+
+
+def _find_held(name: str, folder: int) -> Held:
+    try:
+        with atomic_file.open_file(name, folder) as file:
+            mode = os.fstat(file.fileno()).st_mode & PERMISSIONS
+            return file_digest(cast("Any", file), "sha256").hexdigest(), mode
+    except FileNotFoundError:
+        return None, None
+    except OSError:  # a link, say, or what nobody may read
+        return OTHER, None
 
 
 @contextmanager

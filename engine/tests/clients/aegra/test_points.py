@@ -38,6 +38,7 @@ from tests.clients.server.test_thread_modes import (
     test_what_does_not_fit_is_refused_and_changes_nothing,
     test_what_there_is,
 )
+from tests.clients.server.test_undo import test_a_message_goes_back_by_its_routes_alone
 from tests.clients.server.test_wrong_bodies import (
     test_a_forged_phase_or_subtask_is_explained_and_changes_nothing,
     test_what_fits_is_taken,

@@ -31,7 +31,7 @@ async def test_modes_options_and_commands_are_offered(talk: Talk) -> None:
     await talk.editor.until(lambda: talk.of("available_commands_update"))
     (update,) = talk.of("available_commands_update")
     assert [command.name for command in update.available_commands] == [
-        *slugs, "compact", "approvals", "allowed", "model", "status",
+        *slugs, "compact", "approvals", "allowed", "undo", "model", "status",
     ]  # fmt: skip
 
 
@@ -61,7 +61,7 @@ async def test_what_is_chosen_by_typing(code: Talk) -> None:
     names = [
         command.name for command in code.of("available_commands_update")[-1].available_commands
     ]
-    assert names[-5:] == ["compact", "approvals", "allowed", "model", "status"]
+    assert names[-6:] == ["compact", "approvals", "allowed", "undo", "model", "status"]
 
 
 @pytest.mark.parametrize("option", ["mode", "approvals", "model", "colour"])

@@ -108,6 +108,36 @@ def test_a_message_is_edited_and_run_again(person: Person) -> None:
     person.press("Reject")
 
 
+def test_a_message_is_undone_with_its_files_and_that_too(person: Person, server: Server) -> None:
+    page, file = person.page, server.workspace / "undone.txt"
+    own = page.locator("#messages article.human .plain")
+    dialog = page.get_by_role("dialog")
+    person.say("hello", mode="code")
+    person.sees("The agent has answered.", "#said")
+    page.evaluate("document.getElementById('said').textContent = ''")
+    person.say("write undone.txt: a")
+    person.press("Approve")
+    person.sees("The agent has answered.", "#said")
+    for press, is_there, left in (("Cancel", True, 2), ("Undo", False, 1)):
+        page.get_by_role("button", name="Undo from here").nth(1).click()
+        expect(dialog).to_contain_text("undone.txt is deleted")
+        check_sizes(person)
+        dialog.get_by_role("button", name=press, exact=True).click()
+        expect(own).to_have_count(left)
+        assert file.exists() is is_there
+    dialog.get_by_role("button", name="Undo the undo").click()
+    expect(dialog).to_contain_text("undone.txt is made again")
+    dialog.get_by_role("button", name="Undo", exact=True).click()
+    expect(own).to_have_text(["hello", "write undone.txt: a"])
+    assert file.read_text() == "a"
+    dialog.get_by_role("button", name="Close").click()
+    person.say("write asked.txt: a")
+    expect(person.card).to_contain_text("asked.txt")
+    page.get_by_role("button", name="Undo from here").first.click()
+    dialog.get_by_role("button", name="Undo", exact=True).click()
+    expect(own).to_have_count(0)
+
+
 def test_each_answer_is_copied_as_it_was_written(person: Person, script: Script) -> None:
     person.context.grant_permissions(["clipboard-read", "clipboard-write"])
     script["copy me"] = [say("**So** it is.")]

@@ -248,3 +248,20 @@ def test_a_mode_that_a_plan_opens_to_the_model_and_a_person_at_any_time(tmp_path
         assert "Met: plan_written (plan_written: yes)." in " ".join(seen.split())
         terminal.play("r", WHY, ENTER, idle, "/planned", "\n\nplanned>")
         terminal.leave()
+
+
+def test_undo_is_shown_and_asked_for(tmp_path: Path) -> None:
+    clone = Server(tmp_path)
+    with chatting(clone, "--mode", "code") as terminal:
+        terminal.until(CODE)
+        terminal.play("/approvals auto", CODE, "hello", CODE, "write notes.txt: hello", CODE)
+        shown = terminal.say("/undo", "Yes")
+        assert "Undo: the conversation goes back; mode code, approvals auto." in shown
+        assert "notes.txt is deleted" in shown
+        terminal.play(ENTER, CODE)  # is no
+        assert (tmp_path / "workspace/notes.txt").exists()
+        terminal.play("/undo", "Yes", "2", CODE)
+        assert not (tmp_path / "workspace/notes.txt").exists()
+        terminal.play("/undo back", "Yes", "2", CODE)
+        assert (tmp_path / "workspace/notes.txt").read_text() == "hello"
+        assert "no message 'nonsense' of yours" in terminal.say("/undo nonsense", CODE)

@@ -1,4 +1,4 @@
-"""What a call will do, and what a thread has changed, as data for clients."""
+"""What a call will do, as data for clients."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from langchain_core.tools import StructuredTool
 
-from modeshift.calls.file_changes import list_changes
 from modeshift.calls.previews import Preview, preview_call
 from modeshift.configuration.loading import AgentLoader
 from modeshift.configuration.settings import Settings
@@ -118,39 +117,8 @@ def test_an_own_tool_may_edit_in_another_form(workspace: Path, edit: Any) -> Non
     args: Any = {"path": "a.txt", "edits": [edit]}
     shown = preview(deps, "patch", **args)
     assert ("change" in shown, shown["shows"]) == (False, [])
-    (change,) = list_changes(deps, {"messages": done("1", "patch", args, None)})
-    assert change["problem"] == "what it was before is not known"
 
 
 def fetch_page(url: str) -> str:
     """Fetch a page."""
     return url
-
-
-def done(id: str, name: str, args: dict[str, Any], artifact: Any) -> list[dict[str, Any]]:
-    call = {"id": id, "name": name, "args": args}
-    result = {"type": "tool", "tool_call_id": id, "status": "success", "artifact": artifact}
-    return [{"type": "ai", "tool_calls": [call]}, result]
-
-
-def test_what_a_thread_has_changed_since_it_began(workspace: Path) -> None:
-    """A file that was written; one that was edited twice; of a sub-task; unknown."""
-    deps = make_deps(workspace)
-    for name, text in {"w": "new", "e": "a2 b2", "s": "of the task", "u": "x"}.items():
-        (workspace / name).write_text(text)
-    task = done("2", "write_file", {"path": "s", "content": "-"}, {"replaced": None})
-    messages = [
-        *done("1", "write_file", {"path": "w", "content": "no"}, {"replaced": "old"}),
-        *done("3", "edit_file", {"path": "e", "edits": [{"old": "a", "new": "a2"}]}, {"line": 1}),
-        *done("4", "edit_file", {"path": "e", "edits": [{"old": "b", "new": "b2"}]}, {"line": 1}),
-        *done("5", "new_task", {}, None),
-    ]
-    subtask = {"id": "5", "messages": task}
-    values = {"messages": messages, "subtasks": [subtask], "written": ["w", "u"]}
-    changes = {change["path"]: change for change in list_changes(deps, values)}
-    assert {path: one["before"] for path, one in changes.items() if "problem" not in one} == {
-        "w": "old",
-        "e": "a b",
-        "s": None,
-    }
-    assert changes["u"]["problem"] == "what it was before is not known"

@@ -1,0 +1,130 @@
+"""Undo over HTTP: the same as in this process, and for nobody who may not change the thread."""
+
+import asyncio
+from contextlib import ExitStack
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from modeshift import APPROVE, UserError, open_agent
+from tests.harness.conversation import until
+from tests.harness.place import UserFolders
+from tests.harness.server import Server, running
+
+CODE = {"mode": "code", "approvals": "auto"}
+
+
+async def test_a_message_goes_back_and_forth(server: Server, place: UserFolders) -> None:
+    file = server.workspace / f"{uuid4()}.txt"
+    async with open_agent(place.settings(), address=server.url) as agents:
+        thread = agents.thread()
+        for text in ("hello", f"write {file.name}: 1", f"write {file.name}: 2"):
+            assert await thread.say(text, **CODE) is None
+        for left in ("1", None):
+            preview = await thread.undo()
+            assert [*preview["files"]] == [file.name]
+            assert await thread.undo("last", preview["digest"]) == preview
+            assert (file.read_text() if file.exists() else None) == left
+        values = (await thread.state()).values
+        assert [each.text for each in values["messages"] if each.type == "human"] == ["hello"]
+        assert values["facts"]["mode"] == ["?files_changed"]
+        preview = await thread.undo("back")
+        await thread.undo("back", preview["digest"])
+        assert file.read_text() == "1"
+        assert await thread.say("and on") is None
+        with pytest.raises(UserError, match="no message 'nonsense' of yours"):
+            await thread.undo("nonsense")
+        with pytest.raises(UserError, match="another undo by now"):
+            await thread.undo("last", preview["digest"])
+
+
+async def test_a_message_goes_back_by_its_routes_alone(
+    server: Server, http: httpx.AsyncClient
+) -> None:
+    file = server.workspace / f"{uuid4()}.txt"
+    id = (await http.post("/threads", json={})).json()["thread_id"]
+    for text in ("hello", f"write {file.name}: 1"):
+        given = {"messages": [{"role": "user", "content": text}], **CODE}
+        run = {"assistant_id": "agent", "input": given}
+        (await http.post(f"/threads/{id}/runs/wait", json=run)).raise_for_status()
+    for message, is_there, said in (("last", False, 1), ("back", True, 2)):
+        shown = (await http.get(f"/threads/{id}/undo", params={"message": message})).json()
+        assert [*shown.get("files", shown)] == [file.name], shown
+        body = {"message": message, "digest": shown["digest"]}
+        assert (await http.post(f"/threads/{id}/undo", json=body)).json() == shown
+        assert file.exists() is is_there
+        values = (await http.get(f"/threads/{id}/state")).json()["values"]
+        assert [each["type"] for each in values["messages"]].count("human") == said
+        assert values["facts"]["mode"] == ["?files_changed"]
+
+
+async def test_a_run_that_goes_on_is_not_undone(
+    server: Server, place: UserFolders, http: httpx.AsyncClient
+) -> None:
+    began = server.workspace / str(uuid4())
+    async with open_agent(place.settings(), address=server.url) as agents:
+        thread = agents.thread()
+        question = await thread.say(f"run touch {began.name}; sleep 600", **CODE)
+        assert question is not None
+        events = aiter(thread.answer(question, [APPROVE]))
+        run = asyncio.ensure_future(anext(events))
+        await until(began.exists)
+        for digest in (None, "0"):
+            with pytest.raises(UserError, match="a run goes on"):
+                await thread.undo("last", digest)
+        await run
+        await events.aclose()  # type: ignore[attr-defined]  # which stops it
+        while (await http.get(f"/threads/{thread.id}")).json()["status"] == "busy":
+            await asyncio.sleep(0.05)
+        stays = (await thread.undo())["stays"]
+        assert any("without a sandbox" in text for text in stays)
+    assert began.exists()
+
+
+async def test_facts_are_still_not_taken_from_outside(
+    server: Server, place: UserFolders, http: httpx.AsyncClient
+) -> None:
+    async with open_agent(place.settings(), address=server.url) as agents:
+        thread = agents.thread()
+        await thread.say("hello", **CODE)
+    path = f"/threads/{thread.id}"
+    answer = await http.post(f"{path}/state", json={"values": {"facts": {"mode": ["x"]}}})
+    assert "code computes it" in answer.text
+    for body in ("[]", "no", '{"message": "last"}', '{"digest": "0", "message": ["last"]}'):
+        answer = await http.post(
+            f"{path}/undo", content=body, headers={"content-type": "application/json"}
+        )
+        assert answer.status_code == 422, body
+    foreign = {"origin": "https://evil.example"}
+    assert (await http.get(f"{path}/undo", headers=foreign)).status_code == 403
+    assert (await http.get(f"/threads/{uuid4()}/undo")).status_code == 404
+    assert (await http.get("/threads/nonsense/undo")).status_code == 404
+
+
+def test_another_users_thread_is_not_undone(tmp_path: Path) -> None:
+    tokens = "ann:token-of-ann-0123456789,bob:token-of-bob-0123456789"
+    with running(tmp_path, AUTH_TOKEN=tokens) as server, ExitStack() as clients:
+        headers = (
+            {"authorization": f"Bearer token-of-{name}-0123456789"} for name in ("ann", "bob")
+        )
+        ann, bob, nobody = (
+            clients.enter_context(httpx.Client(base_url=server.url, headers=given))
+            for given in (*headers, {})
+        )
+        id = ann.post("/threads", json={}).json()["thread_id"]
+        run = {"assistant_id": "agent", "input": {"messages": "write a.txt: a", **CODE}}
+        ann.post(f"/threads/{id}/runs/wait", json=run, timeout=60).raise_for_status()
+        preview = ann.get(f"/threads/{id}/undo").json()
+        assert preview["files"] == {"a.txt": "is deleted"}
+        body = {"message": "last", "digest": preview["digest"]}
+        for client in (bob, nobody):
+            assert client.get(f"/threads/{id}/undo").status_code in (401, 404)
+            assert client.post(f"/threads/{id}/undo", json=body).status_code in (401, 404)
+        assert (server.workspace / "a.txt").exists()
+        assert ann.post(f"/threads/{id}/undo", json=body).json() == preview
+        assert not (server.workspace / "a.txt").exists()
+        assert ann.delete(f"/threads/{id}").is_success
+        store = server.folder / "checkpoints.sqlite.undo"
+        assert not [*store.glob("*/calls")]
