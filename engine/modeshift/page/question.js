@@ -224,8 +224,9 @@ class Several {
 // A click on a line of the plan opens a box; what stands in it goes with a no.
 function planLines(text, comments) {
   const lines = text.split("\n").map((line, n) => {
-    const keep = () => (comments[n] = box.value.trim() && `line ${n + 1}: ${line} — ${box.value}`);
-    const box = h("input", { "aria-label": `Comment on line ${n + 1}`, oninput: keep, hidden: true });
+    const at = `line ${n + 1}`;
+    const keep = () => (comments[n] = box.value.trim() && `${at}: ${line} — ${box.value}`);
+    const box = h("input", { "aria-label": `Comment on ${at}`, oninput: keep, hidden: true });
     const open = () => ((box.hidden = false), box.focus());
     return h("li", {}, button(line || "\u00a0", open, { class: "quiet" }), box);
   });
