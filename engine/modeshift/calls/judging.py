@@ -229,8 +229,12 @@ async def _find_plan(
     """What becomes the plan once a person approves the call; raises ``ModelError``."""
     slug, effect = context.seat.mode.slug, tool.spec.effect
     if targets and not effect.starts_subtask:
-        is_due = context.written and any(find_edge(deps, slug, target).plan for target in targets)
-        return await asyncio.to_thread(read_plan, deps, slug, context.written) if is_due else None
+        if not (context.written and any(find_edge(deps, slug, each).plan for each in targets)):
+            return None
+        plan = await asyncio.to_thread(read_plan, deps, slug, context.written)
+        if plan is not None and plan["digest"] in context.refused:
+            raise InvalidCallError("The user has turned this plan down; change it, then ask again.")
+        return plan
     if context.plan is None or not effect.changes_files:
         return None
     return await context.plan.foresee(deps, tool.spec, args)

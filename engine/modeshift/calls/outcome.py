@@ -121,10 +121,13 @@ class Outcome:
             self._allow(edited, contents, edited=True)
 
     def _reject(self, judged: Judged, message: str) -> None:
-        """Refuse the call; a rejected switch is not asked for again in this turn."""
-        effect = judged.effect
+        """Refuse the call; a rejected switch is not asked for again in this turn.
+
+        A no with words to a plan asks for another plan: this one is not asked for again.
+        """
+        effect, plan = judged.effect, judged.plan
         if effect.switches_mode and not effect.starts_subtask and judged.args is not None:
-            self._refused.append(judged.args["mode_slug"])
+            self._refused.append(plan["digest"] if plan and message else judged.args["mode_slug"])
         self._results.append(build_rejection(judged.call, message))
 
     def _respond(self, judged: Judged, message: str) -> None:

@@ -548,3 +548,17 @@ def test_a_plan_that_nobody_would_read_does_not_load() -> None:
     text = f"customModes: [{{slug: a, name: A, roleDefinition: a, groups: [], switches: [{edge}]}}]"
     (notice,) = load_modes(text).notices
     assert "a person reads a plan" in notice
+
+
+async def test_a_plan_that_was_turned_down_with_words_is_not_asked_about_again(place: Path) -> None:
+    """Another one is; without words there is no asking again at all."""
+    wanted = {"type": "reject", "message": "line 3: Do it. - Say how."}
+    better = write("PLAN.md", PLAN.replace("Do it.", "Do it so."))
+    talk = await plan(place, [TO_CODE], [better], [TO_CODE], [TO_CODE], "done")
+    await talk.decide(wanted)
+    (asked,) = await talk.waiting()
+    assert "Do it so." in asked["plan"]["text"]
+    assert "turned this plan down" in str(await talk.messages())
+    await talk.decide(REJECT)
+    assert await talk.waiting() == []
+    assert "refused a switch to 'code' in this turn" in str(await talk.messages())

@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
+from modeshift import APPROVE
 from modeshift.modes.catalog import Catalog
+from modeshift.threads.journal import Journal
+from modeshift.threads.started_calls import StartedCalls
 from tests.harness.conversation import Conversation, make_agent, problems
 from tests.harness.modes import load_catalog
 from tests.harness.recording import MODELS, Begin, Tape
@@ -89,6 +92,54 @@ async def test_plan_then_code(begin: Begin, project: Path) -> None:
     assert {"write_file", "execute_command"} <= set(asked), "nothing was done unasked"
     results = [result.text for result in (await talk.results()).values()]
     assert any("\nok" in text for text in results), "the check was run"
+
+
+async def test_from_plan_to_change_and_back(begin: Begin, project: Path, tmp_path: Path) -> None:
+    """The plan is turned down with a comment, changed, approved, kept to, and all is undone."""
+    before = {file.name: file.read_text() for file in project.iterdir()}
+    plan = "# Plan\n\n1. Let `add` add.\n\n## Files\n\n- `add.py`\n"
+    wanted = [{"old": "Let `add` add.", "new": "Let `add` add; then run `check.py`."}]
+    switch = call("switch_mode", mode_slug="code", reason="The plan is written.")
+    tape = begin(
+        [
+            call("write_file", path="plan.md", content=plan),
+            switch,
+            call("edit_file", path="plan.md", edits=wanted),
+            switch,
+            MEND,
+            call("write_file", path="check.py", content="print('ok')\n"),
+            say("add.py adds now; check.py stays as it is."),
+        ]
+    )
+    started_calls = StartedCalls(Journal(beside=tmp_path / "threads"), undo_days=1)
+    talk = talk_of(tape, project, started_calls=started_calls)
+    await talk.say(
+        "add.py subtracts. Write the plan to mend it to plan.md, with a section Files that names "
+        "add.py alone, then switch to code mode, mend it, and write check.py anew.",
+        mode="architect",
+    )
+    await talk.decide(APPROVE)
+    (asked,) = await talk.waiting()
+    assert asked["plan"]["paths"] == ["add.py"]
+    comment = "line 3: 1. Let `add` add. - Run the check, too."
+    await talk.decide({"type": "reject", "message": comment})
+    await talk.decide(APPROVE)
+    (asked,) = await talk.waiting()
+    assert "check.py" in asked["plan"]["text"]
+    await talk.decide({"type": "approve", "approvals": "auto"})
+    (asked,) = await talk.waiting()
+    assert "a + b" in (project / "add.py").read_text(), "the plan names it, so nobody was asked"
+    assert "'plan.md' does not name 'check.py'" in asked["description"]
+    await talk.decide({"type": "reject"})
+    assert await went_well(talk) == []
+    assert comment in str(await talk.messages())
+    preview = await talk.thread.undo()
+    assert {*preview["files"]} == {"add.py", "plan.md"}
+    await talk.thread.undo("last", preview["digest"])
+    assert {file.name: file.read_text() for file in project.iterdir()} == before
+    assert await talk.messages() == []
+    values = await talk.values()
+    assert (values["mode"], values["approvals"]) == ("ask", "manual"), "as before it began"
 
 
 @pytest.mark.parametrize("provider", ["anthropic"])
