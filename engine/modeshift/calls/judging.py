@@ -34,6 +34,8 @@ from modeshift.threads.seats import Seat
 from modeshift.threads.state import ActTask, ApprovedPlan, Asked, Facts, Remembered, State
 from modeshift.tools.tool import Tool
 
+PLAN_FIRST = "Call switch_mode once the plan is written, so that the user sees all of it."
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -251,7 +253,8 @@ async def judge_all(
     """Judge the calls of one message, all in the context in which they were written.
 
     One message switches the mode once, or begins sub-tasks: another such call is denied, and so is
-    one behind a sub-task that would change something before it.
+    one behind a sub-task that would change something before it, and a switch with a plan beside an
+    edit, which may be of the plan.
     """
     results: list[Judged] = []
     first: Judged | None = None
@@ -265,7 +268,20 @@ async def judge_all(
         elif first is not None and first.effect.starts_subtask and judged.effect.changes_the_world:
             judged = _deny(call, "Call it when the sub-task has ended, not behind new_task.")
         results.append(judged)
+    if any(each.edited_paths and each.verdict.kind != "deny" for each in results):
+        slug = context.seat.mode.slug
+        return [
+            _deny(each.call, PLAN_FIRST) if _hands_over_plan(deps, slug, each) else each
+            for each in results
+        ]
     return results
+
+
+def _hands_over_plan(deps: AgentDeps, source: str, judged: Judged) -> bool:
+    if judged.verdict.kind != "ask" or not judged.effect.switches_mode or judged.args is None:
+        return False
+    target, is_task = judged.args["mode_slug"], judged.effect.starts_subtask
+    return not is_task and find_edge(deps, source, target).plan
 
 
 def find_problem(

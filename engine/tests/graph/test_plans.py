@@ -562,3 +562,12 @@ async def test_a_plan_that_was_turned_down_with_words_is_not_asked_about_again(p
     await talk.decide(REJECT)
     assert await talk.waiting() == []
     assert "refused a switch to 'code' in this turn" in str(await talk.messages())
+
+
+async def test_a_switch_beside_an_edit_waits_for_what_is_written(place: Path) -> None:
+    """The card would show an older plan, or none, and nothing would be limited."""
+    both = script(place, [write("PLAN.md", PLAN), TO_CODE], [TO_CODE], "done", approvals=AUTO)
+    await both.say("go", mode="architect")
+    (asked,) = await both.waiting()
+    assert asked["plan"]["paths"] == ["src/a.py", "docs/"]
+    assert "once the plan is written" in str(await both.messages())
