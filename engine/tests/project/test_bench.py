@@ -60,6 +60,11 @@ def test_the_tools_at_a_small_scale() -> None:
     assert all(float(row.split()[-2]) > 0 for row in rows)
 
 
+def test_a_fresh_start_is_cheaper() -> None:
+    whole, plan, _ = rows_of("benchmarks.fresh", "--steps", "8")
+    assert float(plan.split()[-2]) < float(whole.split()[-2])
+
+
 def test_the_cache_pays() -> None:
     """Here a change of mode costs next to nothing, in each wire format; elsewhere it costs much."""
     rows = rows_of("benchmarks.cache", "--steps", "16")
