@@ -28,6 +28,7 @@ from modeshift.threads.deps import AgentDeps
 from modeshift.threads.state import ApprovedPlan
 
 MAX_REASON = 1000
+PLAN_ENDS = " What the approved plan limits ends with it."
 NO_REASON = "The model gave no reason."
 MAX_PLACES = 10
 MAX_TASK = 60
@@ -164,7 +165,7 @@ def _describe(
         return (
             f"Switch from {mode.name} to {target.name} mode? "
             f"{'' if shown['reason'] == NO_REASON else 'Reason: '}{shown['reason']}\n"
-            f"{changes}{_describe_met(judged)}"
+            f"{changes}{_describe_met(judged)}{PLAN_ENDS if context.plan else ''}"
         )
     if judged.effect.takes_answer:
         labels = [f"- {label}" for label in list_suggestions(judged.args)]

@@ -571,3 +571,9 @@ async def test_a_switch_beside_an_edit_waits_for_what_is_written(place: Path) ->
     (asked,) = await both.waiting()
     assert asked["plan"]["paths"] == ["src/a.py", "docs/"]
     assert "once the plan is written" in str(await both.messages())
+
+
+async def test_the_card_says_that_a_switch_ends_the_limit(place: Path) -> None:
+    talk = await approve(place, [TO_DEBUG], "done")
+    (asked,) = await talk.waiting()
+    assert "What the approved plan limits ends with it." in asked["description"]
