@@ -60,7 +60,6 @@ class KeptCall:
     """Why what it did cannot go back; empty if it can, file by file."""
     back: str | None = None
     """Of an undo, the checkpoint that was left."""
-    at: float = 0
     files: dict[str, KeptFile] = field(default_factory=dict)
 
 
@@ -118,20 +117,13 @@ class UndoLog:
         """Add lines, each with the ``call`` it is of: with a ``file``, or with its other fields."""
         with self._opened(thread) as folder:
             # A line that a crash has cut off stays by itself: nothing had been changed by then.
-            text = "".join(f"\n{json.dumps({'at': time.time(), **line})}" for line in lines)
+            text = "".join(f"\n{json.dumps(line)}" for line in lines)
             _append(folder / "calls", text.encode(), is_synced=True)
 
     def list_calls(self, thread: str, since: int = 0) -> list[KeptCall]:
         """A thread's calls behind so many, in their order."""
         with self._opened(thread) as folder:
             return _read(folder)[since:]
-
-    def list_others(self, thread: str, workspace: str, since: float) -> set[str]:
-        """The paths that other threads have changed in the workspace since then."""
-        with self._opened(thread) as own:
-            others = (_read(folder) for folder in self.folder.glob("*") if folder != own)
-            calls = (call for calls in others for call in calls if call.at >= since)
-            return {path for call in calls if call.workspace == workspace for path in call.files}
 
     def clean(self) -> None:
         """Forget the threads in which no turn has begun for so many days."""
@@ -177,7 +169,7 @@ class CallRecord:
         self._first = {"workspace": str(workspace.root), "what": what}
         self.id = uuid4().hex[:12]
         self._before: Tree | None = None
-        self._began, self._held = 0.0, dict[str, Held]()
+        self._held = dict[str, Held]()
         self.is_noted = False
 
     def note(self, *files: KeptFile, **fields: Any) -> None:
@@ -203,29 +195,26 @@ class CallRecord:
         self._held = {path: self._workspace.find_held(path) for path in paths}
         if looks:
             with suppress(ToolFailedError):  # too many files: it runs all the same
-                self._before, self._began = self._look(), time.time()
+                self._before = self._look()
                 time.sleep(TICK)  # or the command could change a file without a trace
 
     def end(self, stays: str) -> None:
         """Note what has changed since; where that fails, it stays noted as not known."""
         with suppress(StorageError, ToolFailedError):
             if self._before is not None:
-                after, root = self._look(), self._first["workspace"]
-                others = self._log.list_others(self._thread, root, self._began)
-                self.note(*self._compare(self._before, after, others), stays=stays)
+                self.note(*self._compare(self._before, self._look()), stays=stays)
             elif not self.is_noted and self._held != {
                 path: self._workspace.find_held(path) for path in self._held
             }:
                 self.note(stays=UNSEEN)  # a tool of one's own writes past the workspace
 
-    def _compare(self, before: Tree, after: Tree, others: set[str]) -> Iterator[KeptFile]:
+    def _compare(self, before: Tree, after: Tree) -> Iterator[KeptFile]:
         for path in sorted(before.keys() | after.keys()):
             (old, digest), (new, held) = (tree.get(path, ("", None)) for tree in (before, after))
             if old != new:
                 was = digest, _get_mode(old)
                 now = (held, _get_mode(new)) if held else self._workspace.find_held(path)
-                problem = "another thread changed it meanwhile" if path in others else ""
-                problem = TOO_LARGE if old and digest is None else problem
+                problem = TOO_LARGE if old and digest is None else ""
                 if was != now or problem:
                     yield KeptFile(path, was, now, problem)
 
