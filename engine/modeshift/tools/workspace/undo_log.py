@@ -9,7 +9,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -169,15 +169,12 @@ class CallRecord:
         self._first = {"workspace": str(workspace.root), "what": what}
         self.id = uuid4().hex[:12]
         self._before: Tree | None = None
-        self._held = dict[str, Held]()
-        self.is_noted = False
 
     def note(self, *files: KeptFile, **fields: Any) -> None:
         """Note what the call does to files, and other fields of ``KeptCall``."""
         lines = [{"call": self.id, "file": file} for file in files]
-        first = {} if self.is_noted else self._first
-        self._log.write(self._thread, {"call": self.id, **first, **fields}, *lines)
-        self.is_noted = True
+        self._log.write(self._thread, {"call": self.id, **self._first, **fields}, *lines)
+        self._first = {}
 
     def note_write(self, path: str, before: bytes | None, mode: int | None, after: str) -> None:
         """Note that a file is about to be written, and will have the digest ``after``."""
@@ -188,11 +185,10 @@ class CallRecord:
             problem = problem or self._log.keep(self._thread, before)
         self.note(KeptFile(path, (digest, mode), (after, mode), problem))
 
-    def begin(self, stays: str, paths: Sequence[str], *, looks: bool) -> None:
-        """Note what ``stays`` of the call; see how the files are: all, or those that it edits."""
+    def begin(self, stays: str, *, looks: bool) -> None:
+        """Note what ``stays`` of the call; see how the files are, if it ``looks``."""
         if stays or looks:
             self.note(stays=UNSEEN if looks else stays)
-        self._held = {path: self._workspace.find_held(path) for path in paths}
         if looks:
             with suppress(ToolFailedError):  # too many files: it runs all the same
                 self._before = self._look()
@@ -200,13 +196,9 @@ class CallRecord:
 
     def end(self, stays: str) -> None:
         """Note what has changed since; where that fails, it stays noted as not known."""
-        with suppress(StorageError, ToolFailedError):
-            if self._before is not None:
+        if self._before is not None:
+            with suppress(StorageError, ToolFailedError):
                 self.note(*self._compare(self._before, self._look()), stays=stays)
-            elif not self.is_noted and self._held != {
-                path: self._workspace.find_held(path) for path in self._held
-            }:
-                self.note(stays=UNSEEN)  # a tool of one's own writes past the workspace
 
     def _compare(self, before: Tree, after: Tree) -> Iterator[KeptFile]:
         for path in sorted(before.keys() | after.keys()):
