@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
@@ -272,10 +271,9 @@ def _find_problem(kept: Sequence[KeptFile], now: Held) -> str:
         return problem
     if now[0] == OTHER:
         return "it is a link by now, or no file"
-    if not _is_same(now, kept[-1].after):
-        return "somebody else has changed it since"
-    are_ours = (_is_same(one.after, other.before) for one, other in pairwise(kept))
-    return "" if all(are_ours) else "somebody else has changed it, too"
+    found = [*(file.before for file in kept[1:]), now]
+    are_ours = (_is_same(file.after, held) for file, held in zip(kept, found, strict=True))
+    return "" if all(are_ours) else "somebody else has changed it since"
 
 
 def _is_same(one: Held, other: Held) -> bool:

@@ -483,7 +483,7 @@ async def test_another_threads_changes_stay(agents: Agents, place: UserFolders) 
     await say(one, "write c.txt: 6")
     texts = [each for each in await one.history() if each.type == "human"]
     done = await undo(one, str(texts[0].id))
-    assert done["files"] == {"c.txt": "stays as it is: somebody else has changed it, too"}
+    assert done["files"] == {"c.txt": "stays as it is: somebody else has changed it since"}
     assert (place.workspace / "c.txt").read_text() == "6"
 
 

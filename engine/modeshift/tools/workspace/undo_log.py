@@ -35,8 +35,11 @@ OTHER = "no plain file"
 """In the place of a digest."""
 Held = tuple[str | None, int | None]
 """The digest of what is at a path, None for nothing; its permissions, None for any."""
-Tree = dict[str, tuple[str, str | None]]
-"""By path, what changes with a file, its permissions last; and its digest, None if not kept."""
+Signature = tuple[int | None, ...]
+"""Changes with a file: its size first, its permissions last."""
+GONE: Signature = (None,)
+Tree = dict[str, tuple[Signature, str | None]]
+"""By path, the signature, and the digest, None if the contents are not kept."""
 
 
 class KeptFile(NamedTuple):
@@ -202,11 +205,11 @@ class CallRecord:
 
     def _compare(self, before: Tree, after: Tree) -> Iterator[KeptFile]:
         for path in sorted(before.keys() | after.keys()):
-            (old, digest), (new, held) = (tree.get(path, ("", None)) for tree in (before, after))
+            (old, digest), (new, held) = (tree.get(path, (GONE, None)) for tree in (before, after))
             if old != new:
-                was = digest, _get_mode(old)
-                now = (held, _get_mode(new)) if held else self._workspace.find_held(path)
-                problem = TOO_LARGE if old and digest is None else ""
+                was = digest, old[-1]
+                now = (held, new[-1]) if held else self._workspace.find_held(path)
+                problem = TOO_LARGE if old != GONE and digest is None else ""
                 if was != now or problem:
                     yield KeptFile(path, was, now, problem)
 
@@ -217,26 +220,26 @@ class CallRecord:
             raise ToolFailedError(f"the files cannot be listed: {stopped}")
         known, seen, room = self._log.trees.get(self._thread, {}), Tree(), MAX_TREE
         for path in sorted(names):
-            old, digest = known.get(path, ("", None))
+            old, digest = known.get(path, (GONE, None))
             signature = self._find_signature(path)
             if signature != old:
-                if not signature or is_secret(path) or self._workspace.ignores(path):
+                if signature == GONE or is_secret(path) or self._workspace.ignores(path):
                     continue
                 digest = self._keep(path, room)
             # Each small one takes time, too.
-            room -= max(int(signature.partition(" ")[0]), MIN_FILE) if digest else 0
+            room -= max(signature[0] or 0, MIN_FILE) if digest else 0
             seen[path] = signature, digest
         self._log.trees[self._thread] = seen
         return seen
 
-    def _find_signature(self, path: str) -> str:
-        """Empty for what is no file, or others'."""
+    def _find_signature(self, path: str) -> Signature:
+        """``GONE`` for what is no file, or others'."""
         with suppress(OSError):
             now = os.lstat(f"{self._workspace.root}/{path}")
             if stat.S_ISREG(now.st_mode) and DEPENDENCIES.isdisjoint(path.split("/")):
                 times, mode = (now.st_mtime_ns, now.st_ctime_ns), now.st_mode & PERMISSIONS
-                return " ".join(map(str, (now.st_size, *times, now.st_ino, mode)))
-        return ""
+                return (now.st_size, *times, now.st_ino, mode)
+        return GONE
 
     def _keep(self, path: str, room: int) -> str | None:
         try:
@@ -247,10 +250,6 @@ class CallRecord:
         if len(data) > room or self._log.keep(self._thread, data, is_synced=False):
             return None
         return sha256(data).hexdigest()
-
-
-def _get_mode(signature: str) -> int | None:
-    return int(signature.rpartition(" ")[2]) if signature else None
 
 
 current_record: ContextVar[CallRecord | None] = ContextVar("current_record", default=None)
