@@ -17,7 +17,7 @@ from modeshift.messages.repair import (
 from modeshift.modes.facts import Done
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.seats import Seat
-from modeshift.tools.network import using_key
+from modeshift.tools.network import idempotency_key
 from modeshift.tools.processes.background import Calling, Ran, current_calling
 
 
@@ -37,15 +37,15 @@ async def run_tool(
     # With paths and URL as they were resolved and judged, not as they may resolve by now.
     args = {**judged.call["args"], **judged.resolved}
     call = ToolCall(name=judged.call["name"], args=args, id=id, type="tool_call")
-    before, ran = current_calling.set(context), context.ran
+    tokens, ran = (current_calling.set(context), idempotency_key.set(key)), context.ran
     try:
-        with using_key(key):
-            message = await judged.tool.runnable.ainvoke(call, config)
+        message = await judged.tool.runnable.ainvoke(call, config)
     except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
         text = describe_failure(error, name_call(judged), id, max_characters)
         return build_not_run_result(judged.call, text), {}
     finally:
-        current_calling.reset(before)
+        current_calling.reset(tokens[0])
+        idempotency_key.reset(tokens[1])
     assert isinstance(message, ToolMessage)
     blocks = message.content if isinstance(message.content, list) else []
     images = [block for block in blocks if isinstance(block, dict) and block.get("type") == "image"]

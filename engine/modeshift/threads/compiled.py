@@ -5,11 +5,11 @@ LangGraph saves first and looks afterwards whether the value fits; one that does
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
@@ -43,9 +43,9 @@ writes_anything: ContextVar[bool] = ContextVar("writes_anything", default=False)
 
 def with_known_tools(deps: AgentDeps) -> AgentDeps:
     """With the tools that its servers are known to offer, and notices of those left out."""
-    bound = bind_tools(deps.servers)
-    deps = replace(deps, toolbox=deps.toolbox.with_tools(bound.tools))
-    notices = [*deps.notices, *bound.notices]
+    tools, missing = bind_tools(deps.servers)
+    deps = replace(deps, toolbox=deps.toolbox.with_tools(tools))
+    notices = [*deps.notices, *missing]
     if left_out := deps.machine.left_out:
         modes = (f"{len(names)} in {slug!r}, from {names[0]}" for slug, names in left_out.items())
         notices.append(
@@ -60,10 +60,7 @@ class LiveDeps:
 
     def __init__(self, deps: AgentDeps) -> None:
         self._first = deps
-        self._known: tuple[tuple[Offer | None, ...], AgentDeps] = (
-            (None,) * len(deps.servers),
-            deps,
-        )
+        self._known: tuple[tuple[Offer | None, ...], AgentDeps] = (None,) * len(deps.servers), deps
 
     @property
     def deps(self) -> AgentDeps:
@@ -79,13 +76,8 @@ class LiveDeps:
         """Have the servers started whose tools the thread's mode may have; what is known then."""
         if not self._first.servers:
             return self._first
-        targets = [one["mode_slug"] for one in list_switches(state.get("switch"))]
-        await self._prepare({state.get("mode"), *targets})
-        return self.deps
-
-    async def _prepare(self, slugs: Collection[str | None]) -> None:
-        """Have the servers started whose tools these modes may have."""
-        catalog = self._first.catalog
+        catalog, switches = self._first.catalog, list_switches(state.get("switch"))
+        slugs = {state.get("mode"), *(one["mode_slug"] for one in switches)}
         modes = [catalog[slug if slug and slug in catalog else catalog.default] for slug in slugs]
         grants = [grant for mode in modes if (grant := mode.grant("mcp")) is not None]
         needed = [
@@ -93,8 +85,8 @@ class LiveDeps:
             for server in self._first.servers
             if any(grant.has_server(server.server.name) for grant in grants)
         ]
-        if needed:
-            await asyncio.gather(*needed)
+        await asyncio.gather(*needed)
+        return self.deps
 
 
 Updates = Sequence[Sequence[StateUpdate]]
@@ -111,6 +103,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         live: LiveDeps,
         **parts: Any,
     ) -> None:
+        """``parts`` are those of a compiled graph, as LangGraph copies one."""
         super().__init__(**parts)
         read_history_at_once(self.checkpointer)
         self.check = check
@@ -121,17 +114,6 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
     def started_calls(self) -> StartedCalls:
         """The calls that this process has begun."""
         return self.live.deps.started_calls
-
-    @classmethod
-    def of(
-        cls,
-        graph: CompiledStateGraph[State, None, Input, State],
-        check: Callable[[Any], None],
-        check_input: Callable[[Any], Any],
-        live: LiveDeps,
-    ) -> Self:
-        """The graph with its checks, made as LangGraph copies one."""
-        return cls(check=check, check_input=check_input, live=live, **vars(graph))
 
     @override
     def astream(

@@ -3,8 +3,7 @@
 import asyncio
 import re
 import ssl
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from contextvars import ContextVar
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
@@ -31,7 +30,8 @@ async def resolve(url: Url, allowed_hosts: Collection[str]) -> list[str]:
     Whoever connects must use these: a name may resolve to something else the next time.
     """
     addresses = [url.host] if url.is_address else await _look_up(url)
-    is_allowed = not allowed_hosts_of(url).isdisjoint(allowed_hosts)
+    # An entry without a port means the scheme's.
+    is_allowed = not {url.authority, f"{url.bracketed_host}:{url.port}"}.isdisjoint(allowed_hosts)
     if not is_allowed and not all(is_public(ip_address(address)) for address in addresses):
         raise ToolFailedError(
             f"{url.host!r} is not on the public internet; only the user can allow it, "
@@ -47,11 +47,6 @@ async def _look_up(url: Url) -> list[str]:
     except (OSError, UnicodeError) as error:
         raise ToolFailedError(f"the host {url.host!r} cannot be found") from error
     return list(dict.fromkeys(str(info[4][0]) for info in infos))
-
-
-def allowed_hosts_of(url: Url) -> set[str]:
-    """Which entries of NETWORK_HOSTS allow the URL; one without a port means the scheme's."""
-    return {url.authority, f"{url.bracketed_host}:{url.port}"}
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
@@ -92,16 +87,6 @@ def get_idempotency_key() -> str | None:
     return idempotency_key.get()
 
 
-@contextmanager
-def using_key(key: str | None) -> Iterator[None]:
-    """Have tools send this key with their requests in the block."""
-    before = idempotency_key.set(key)
-    try:
-        yield
-    finally:
-        idempotency_key.reset(before)
-
-
 async def fetch(url: str, allowed_hosts: Collection[str] = ()) -> str:
     """The text at ``url``; of a redirect, where it leads: that is another call, judged by itself.
 
@@ -135,10 +120,11 @@ async def _get_any(url: Url, addresses: list[str]) -> str:
 async def _get(url: Url, address: str) -> str:
     # To the address itself, so that nothing resolves the name again; the server sees the name.
     there = httpx.URL(scheme=url.scheme, host=address, port=url.port, raw_path=url.target.encode())
+    named = {"Idempotency-Key": key} if (key := get_idempotency_key()) else {}
     request = httpx.Request(
         "GET",
         there,
-        headers={**_HEADERS, **_name_call(), "Host": url.authority},
+        headers={**_HEADERS, **named, "Host": url.authority},
         extensions={"sni_hostname": url.host, "timeout": httpx.Timeout(SECONDS).as_dict()},
     )
     verify = await asyncio.to_thread(_ssl_context)
@@ -148,11 +134,6 @@ async def _get(url: Url, address: str) -> str:
             return await _read(url, response)
         finally:
             await response.aclose()
-
-
-def _name_call() -> dict[str, str]:
-    key = get_idempotency_key()
-    return {} if key is None else {"Idempotency-Key": key}
 
 
 @cache

@@ -103,18 +103,13 @@ class ServerToolRunnable(BaseTool):
         return await self.served_by.call(self.described, args)
 
 
-@dataclass(frozen=True)
-class Bound:
-    """Tools for the toolbox, and what a person should know about those that are missing."""
+def bind_tools(servers: Iterable[ManagedServer]) -> tuple[list[Tool], list[str]]:
+    """The tools that the servers are known to offer, and notices of those that are missing.
 
-    tools: tuple[Tool, ...] = ()
-    notices: tuple[str, ...] = ()
-
-
-def bind_tools(servers: Iterable[ManagedServer]) -> Bound:
-    """The tools that the servers are known to offer; none of one that has not been started."""
+    None of a server that has not been started.
+    """
     by_name: dict[str, list[Tool]] = {}
-    notices = []
+    notices = list[str]()
     for server in servers:
         name = f"MCP server {server.server.name!r}"
         if server.offer is not None and server.offer.problem:
@@ -125,7 +120,7 @@ def bind_tools(servers: Iterable[ManagedServer]) -> Bound:
         for described in server.offer.tools if server.offer is not None else ():
             if described.name in server.server.disabled_tools:
                 continue
-            if problem := find_tool_problem(server.server, described):
+            if problem := next(_list_problems(server.server, described), None):
                 shown = to_one_line(described.name, SHOWN)
                 notices.append(f"{name}: its tool {shown!r} is left out: {problem}")
             else:
@@ -135,16 +130,11 @@ def bind_tools(servers: Iterable[ManagedServer]) -> Bound:
         if len(same) > 1:
             files = " and ".join(tool.file for tool in same)
             notices.append(f"{name} would be two tools, of {files}: both are left out")
-    tools = tuple(same[0] for same in by_name.values() if len(same) == 1)
-    return Bound(tools, tuple(notices))
-
-
-def find_tool_problem(server: Server, tool: ToolDescription) -> str | None:
-    """Why the server's tool is not bound; None if it is."""
-    return next(_list_problems(server, tool), None)
+    return [same[0] for same in by_name.values() if len(same) == 1], notices
 
 
 def _list_problems(server: Server, tool: ToolDescription) -> Iterator[str]:
+    """Why the server's tool is not bound; none if it is."""
     if tool.problem:
         yield tool.problem
     if server.pinned is not None:

@@ -110,11 +110,11 @@ class AgentGraph:
         graph.branches.update(dict.fromkeys(others, graph.branches[first]))
         compiled = graph.compile(checkpointer=checkpointer, name="agent")
         specs = deps.toolbox.specs
-        agent = Agent.of(
-            compiled,
-            build_update_check(deps.catalog, specs, deps.state, deps.chart.phases),
-            build_input_check(deps.catalog, specs, deps.state),
-            self._live,
+        agent = Agent(
+            check=build_update_check(deps.catalog, specs, deps.state, deps.chart.phases),
+            check_input=build_input_check(deps.catalog, specs, deps.state),
+            live=self._live,
+            **vars(compiled),
         )
         return agent.with_config(recursion_limit=max_steps)
 

@@ -5,12 +5,13 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from modeshift.mcp.managed import McpServerPool, McpServerProcess
 from modeshift.tools.processes.sandboxes import Sandbox
-from modeshift.tools.server_tools import Bound, bind_tools
+from modeshift.tools.server_tools import bind_tools
 from modeshift.tools.servers import Server
+from modeshift.tools.tool import Tool
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import until
 from tests.harness.server import free_port
@@ -57,9 +58,16 @@ async def managed(
         await pool.end_all()
 
 
+class Bound(NamedTuple):
+    """What ``bind_tools`` gives."""
+
+    tools: list[Tool]
+    notices: list[str]
+
+
 async def start(servers: Sequence[McpServerProcess]) -> Bound:
     """What they offer, once they have been started."""
     for server in servers:
         await server.prepare()
         await until(lambda server=server: server.offer is not None)  # type: ignore[misc]
-    return bind_tools(servers)
+    return Bound(*bind_tools(servers))

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from modeshift.modes.errors import ToolFailedError
 from modeshift.tools import network as client
-from modeshift.tools.network import fetch, is_public, using_key
+from modeshift.tools.network import fetch, idempotency_key, is_public
 
 PUBLIC = "93.184.216.34"
 
@@ -111,8 +111,8 @@ async def test_a_site_can_tell_a_call_that_comes_again(port: int) -> None:
     site = f"localhost:{port}"
     Site.keys.clear()
     await fetch(f"http://{site}/page", [site])
-    with using_key("this call"):
-        await fetch(f"http://{site}/page", [site])
+    idempotency_key.set("this call")
+    await fetch(f"http://{site}/page", [site])
     assert Site.keys == [None, "this call"]
 
 
