@@ -72,12 +72,12 @@ _NEWEST = (
 )
 
 
+@dataclass(frozen=True)
 class Run:
     """A run of a thread, which begins when its events are asked for, or its end is awaited."""
 
-    def __init__(self, events: Callable[[], AsyncGenerator[RunEvent]]) -> None:
-        self.events = events
-        """Begins the run; closing what this gives stops it."""
+    events: Callable[[], AsyncGenerator[RunEvent]]
+    """Begins the run; closing what this gives stops it."""
 
     def __aiter__(self) -> AsyncIterator[RunEvent]:
         """The events. Raises ``UserError``."""
@@ -320,17 +320,15 @@ def _describe(title: object, changed: str | None, mode: object, *, waits: bool) 
     return " · ".join([*(str(part) for part in parts if part), *["waits for you"] * waits])
 
 
+@dataclass(frozen=True)
 class Agents:
     """The agent of the clone in its threads; ``open_agent`` makes one."""
 
-    def __init__(
-        self, cache: AgentCache, database: Database | None = None, server: RemoteGraph | None = None
-    ) -> None:
-        self.cache = cache
-        self.database = database
-        """What has the threads, of this process."""
-        self.server = server
-        self._running = dict[asyncio.Task[None], str]()
+    cache: AgentCache
+    database: Database | None = None
+    """What has the threads, of this process."""
+    server: RemoteGraph | None = None
+    _running: dict[asyncio.Task[None], str] = field(default_factory=dict, init=False)
 
     def thread(self, id: str | None = None, *, user: str | None = None) -> Thread:
         """The thread, a new one without an ``id``; ``user`` is whose folder a new one is in.

@@ -24,7 +24,7 @@ from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import follow
 from modeshift.threads.journal import BegunCall, FileDigests, RunningCall
 from modeshift.threads.mailbox import read_host_changes
-from modeshift.threads.state import ActTask, Facts, Planned, Update
+from modeshift.threads.state import ActTask, Planned, Update
 from modeshift.tools.processes.background import Calling
 from modeshift.tools.processes.workspace_lock import workspace_lock
 from modeshift.tools.workspace.undo_log import CallRecord, current_record
@@ -76,7 +76,7 @@ class DueCall:
         else:
             message = begun.build_result(self._judged.call)
             self.result = self._settle(message, {}, begun.before, begun.after)
-            self.result["facts"] = self._follow(begun.done)
+            self.result["facts"] = follow(self._deps, self.task.get("facts", {}), begun.done)
         return self.result
 
     @asynccontextmanager
@@ -195,7 +195,7 @@ class DueCall:
             # Though the run is cancelled now: it has run.
             await asyncio.shield(self._finish(running, message, after, done))
         update = self._settle(message, updates, started.before, after)
-        update["facts"] = self._follow(done)
+        update["facts"] = follow(deps, self.task.get("facts", {}), done)
         return update
 
     async def _run_tool(self, started: _Started) -> tuple[ToolMessage, dict[str, Any]]:
@@ -247,10 +247,6 @@ class DueCall:
         }
         journal, how = self._deps.started_calls.journal, "" if "result" in ended else "stopped "
         await append_entry(journal, self._thread, f"{how}call {running.key}", entry)
-
-    def _follow(self, done: Done) -> Facts:
-        """The facts after the call."""
-        return follow(self._deps, self.task.get("facts", {}), done)
 
     def _settle(
         self, message: ToolMessage, updates: dict[str, Any], before: FileDigests, after: FileDigests

@@ -104,13 +104,8 @@ def renew_approvals(
             return planned
         contents = {
             path: after[path] if digest == before.get(path) else digest
-            for path, digest in _approved_contents(planned).items()
+            for path, digest in approved.get("contents", {}).items()
         }
         return {**planned, "approved": {**approved, "contents": contents}}
 
     return [[renew(planned) for planned in batch] for batch in due]
-
-
-def _approved_contents(planned: Planned) -> Mapping[str, str]:
-    approved = planned["approved"]
-    return approved.get("contents", {}) if approved is not None else {}

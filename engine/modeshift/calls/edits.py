@@ -1,9 +1,9 @@
-"""``EditedText``: what a call makes of a file's text; edits that cannot be made are denied."""
+"""``apply_edit``: what a call makes of a file's text; edits that cannot be made are denied."""
 
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from modeshift.calls.judging import CallContext, Judged, deny_failing
 from modeshift.modes.errors import ToolFailedError
@@ -14,18 +14,13 @@ from modeshift.tools.workspace.text import find_places, read_replacements, repla
 from modeshift.tools.workspace.workspace import Workspace
 
 
-class EditedText(NamedTuple):
-    """A file's text; ``before`` is None for a new one."""
+def apply_edit(
+    workspace: Workspace, tool: Tool, args: Mapping[str, Any]
+) -> tuple[str, str | None, str] | None:
+    """The path of a file, its text before a call, None for a new one, and after it.
 
-    path: str
-    before: str | None
-    after: str
-
-
-def apply_edit(workspace: Workspace, tool: Tool, args: Mapping[str, Any]) -> EditedText | None:
-    """What a call makes of a file, for tools that take its whole text or exact replacements.
-
-    None for other tools. Raises ``ToolFailedError`` as such a tool does. Blocks.
+    For tools that take its whole text or exact replacements; None for others. Raises
+    ``ToolFailedError`` as such a tool does. Blocks.
     """
     path, before = args[tool.spec.paths[0]], None
     content, edits = args.get("content"), read_replacements(args)
@@ -34,10 +29,10 @@ def apply_edit(workspace: Workspace, tool: Tool, args: Mapping[str, Any]) -> Edi
     if os.path.lexists(workspace.root / path):
         before = workspace.read(path)
     if isinstance(content, str):
-        return EditedText(path, before, content)
+        return path, before, content
     assert edits is not None
     places = find_places(path, workspace.read(path) if before is None else before, edits)
-    return EditedText(path, before, replace_pieces(before or "", places))
+    return path, before, replace_pieces(before or "", places)
 
 
 async def deny_failing_edits(

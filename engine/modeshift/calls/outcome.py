@@ -83,8 +83,9 @@ class Outcome:
         before = self._question.asked["contents"]
         contents = await digest_contents(self._deps, judged.edited_paths)
         has_changed = any(before.get(path) != digest for path, digest in contents.items())
+        journal, key = self._deps.started_calls.journal, self._get_key(judged)
         # Unless it was the call itself: then ``act`` has its result.
-        if has_changed and not await self._has_begun(judged):
+        if has_changed and not await journal.has_begun(key):
             self._results.append(build_not_run_result(judged.call, VOID))
             return
         self._allow(judged, contents, edited=False)
@@ -95,9 +96,8 @@ class Outcome:
             approval = remember(self._deps, slug, tool, pattern_text, exact=pattern is True)
             self._remembered[approval["id"]] = approval
 
-    async def _has_begun(self, judged: Judged) -> bool:
-        key = judged.digest(self._thread, self._question.message)
-        return await self._deps.started_calls.journal.has_begun(key)
+    def _get_key(self, judged: Judged) -> str:
+        return judged.digest(self._thread, self._question.message)
 
     async def _edit(self, judged: Judged, args: dict[str, Any]) -> None:
         """Approve the call with these arguments, unless they are denied."""
@@ -150,10 +150,9 @@ class Outcome:
         self._facts = follow(self._deps, self._facts, done)
 
     def _allow(self, judged: Judged, contents: dict[str, str], *, edited: bool) -> None:
-        digest = judged.digest(self._thread, self._question.message)
-        self._approved[judged.id] = Approved(
-            args=judged.call["args"], edited=edited, digest=digest, contents=contents
-        )
+        key, args = self._get_key(judged), judged.call["args"]
+        approved = Approved(args=args, edited=edited, digest=key, contents=contents)
+        self._approved[judged.id] = approved
 
     def _choose(
         self,

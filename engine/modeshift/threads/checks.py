@@ -130,18 +130,13 @@ def _build_checks(
     }
 
 
-@cache
-def _list_input_keys(state: type) -> tuple[str, ...]:
-    return (*get_type_hints(build_input_type(state)),)
-
-
 def build_input_check(catalog: Catalog, tools: Sequence[ToolSpec], state: type = State) -> Check:
     """A check of a run's whole input."""
     known = _build_checks(catalog, tools, state) | {
         "messages": accept_messages,
         "forget": _check_ids,
     }
-    checks = {key: known[key] for key in _list_input_keys(state)}
+    checks = {key: known[key] for key in get_type_hints(build_input_type(state))}
 
     def check(run_input: Any) -> dict[str, Any]:
         if not isinstance(run_input, dict):
@@ -152,21 +147,12 @@ def build_input_check(catalog: Catalog, tools: Sequence[ToolSpec], state: type =
     return check
 
 
-def build_settings_check(catalog: Catalog, tools: Sequence[ToolSpec]) -> Check:
-    """A check of what the host sets in a thread beside its runs."""
-    known = _build_checks(catalog, tools, State) | {"forget": _check_ids}
-    checks = {key: known[key] for key in SETTINGS}
-
-    def check(settings: Any) -> dict[str, Any]:
-        _check_keys(settings, checks, "the settings of a thread")
-        return {key: checks[key](value) for key, value in settings.items()}
-
-    return check
-
-
 def check_settings(deps: AgentDeps, settings: Mapping[str, Any]) -> dict[str, Any]:
     """What the host sets in a thread; raises ``UserError``, also where a mode's key is missing."""
-    checked: dict[str, Any] = build_settings_check(deps.catalog, deps.toolbox.specs)(settings)
+    known = _build_checks(deps.catalog, deps.toolbox.specs, State) | {"forget": _check_ids}
+    checks = {key: known[key] for key in SETTINGS}
+    _check_keys(settings, checks, "the settings of a thread")
+    checked = {key: checks[key](value) for key, value in settings.items()}
     if "mode" in checked and (problem := deps.models.problem(deps.catalog[checked["mode"]])):
         raise InvalidInputError(problem)
     return checked

@@ -78,11 +78,6 @@ def enter_mode(state: State) -> Facts:
     return facts if state.get("subtask") else {**facts, "mode": []}
 
 
-def begin_conversation(facts: Facts) -> Facts:
-    """The facts that a sub-task begins with."""
-    return {**facts, "mode": [], "conversation": []}
-
-
 def end_conversation(
     deps: AgentDeps, parent: Parent, after: Facts, slug: str, files: Collection[str]
 ) -> Facts:

@@ -45,11 +45,6 @@ from modeshift.tools.server_tools import ManagedServer
 from modeshift.tools.toolbox import Toolbox
 
 
-def no_prompt_rules(_: str | None) -> str:
-    """The prompt rules of a workspace that has none."""
-    return ""
-
-
 class Seat:
     """A mode under the host's limit, so many sub-tasks deep: its parts, made at their first use."""
 
@@ -189,7 +184,7 @@ class BoundModes:
     catalog: Catalog
     toolbox: Toolbox
     models: Models
-    prompt_rules: Callable[[str | None], str] = field(default=no_prompt_rules, kw_only=True)
+    prompt_rules: Callable[[str | None], str] = field(default=lambda _: "", kw_only=True)
     """The user's and the project's rules for a mode, by its slug; for None, those for all."""
     prompts: Path | None = field(default=None, kw_only=True)
     """The folder whose ``_base.md`` and ``_mode.md`` are taken instead of the clone's, if there."""

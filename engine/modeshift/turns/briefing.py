@@ -103,21 +103,18 @@ async def describe_environment(toolbox: Toolbox) -> str:
     date = f"Date: {datetime.now(UTC).astimezone():%Y-%m-%d}"
     if not toolbox.has_workspace:
         return f"- {date}"
+    where = "not in a sandbox"
+    if sandbox is not None:
+        where = f"in a sandbox with{'' if sandbox.has_network else 'out'} network"
     lines = [
         f"Workspace: {to_one_line(str(workspace.root))}",
         f"System: {platform.system()} ({platform.machine()})",
-        f"Commands: run by /bin/sh, {_describe_sandbox(sandbox)}",
+        f"Commands: run by /bin/sh, {where}",
         date,
     ]
     if branch := await asyncio.to_thread(_read_branch, workspace):
         lines.append(f"Git: {branch}{await _describe_changes(workspace, sandbox)}")
     return "\n".join(f"- {line}" for line in lines)
-
-
-def _describe_sandbox(sandbox: Sandbox | None) -> str:
-    if sandbox is None:
-        return "not in a sandbox"
-    return f"in a sandbox with{'' if sandbox.has_network else 'out'} network"
 
 
 def _read_branch(workspace: Workspace) -> str | None:

@@ -36,9 +36,8 @@ MAX_RESULT = 2_000
 """Characters that are left of a tool's result where it would be too long."""
 
 
-def estimate_tokens(messages: Sequence[AnyMessage]) -> int:
-    """Four letters to a token; no tokenizer is known here."""
-    return count_tokens_approximately(messages)
+estimate_tokens = count_tokens_approximately
+"""Four letters to a token; no tokenizer is known here."""
 
 
 def replace_by_summary(
@@ -283,7 +282,9 @@ async def compact(
         if state.get("compact_from", 0) is None and not state.get("compact"):
             # It was asked for in this turn, and the history is too long for the model.
             text = "What the user said, and no summary,"
-            shorter = _shorten(messages, files, room_left)
+            remaining = replace_by_summary(messages, AIMessage(""), room_left)
+            note = build_left_out_note(messages, remaining, files)
+            shorter = replace_by_summary(messages, note, room_left)
         else:
             answers = ask_for_summary(deps, slug, state, config, int(room * CUT_TO))
             async for answer in answers:
@@ -313,9 +314,3 @@ async def compact(
     update["notices"] = [*state.get("notices", []), notice]
     (event,) = choose(Phase.COMPACTING, Seen(is_turn=is_turn))
     return event, update
-
-
-def _shorten(messages: list[AnyMessage], files: str, budget: int) -> list[AnyMessage]:
-    """The last messages within ``budget`` tokens, and of the others what the user said."""
-    remaining = replace_by_summary(messages, AIMessage(""), budget)
-    return replace_by_summary(messages, build_left_out_note(messages, remaining, files), budget)

@@ -40,7 +40,7 @@ class Opening:
         is_said = is_said and not (state.get("subtask") and len(self._before) == 1)
         self._is_said = is_said
         self._is_new = is_said or is_idle
-        self._undo_from = state.get("undo_from", "")
+        self._mark = dict[str, str]()
         changes = {key: value for key, value in host_changes.items() if key != "forget"}
         state = cast("State", {**state, **changes})
         self.state, self._dropped = drop_invalid(state, deps.state, deps.chart.phases)
@@ -59,7 +59,9 @@ class Opening:
         """See what the calls have done that were under way, and where the undo log stands."""
         if self._is_said and not self.state.get("subtask"):
             self._notices += await take_back_cut_off(self._deps, thread, self.state)
-            self._undo_from = await mark_turn(self._deps, thread, str(self._before[-1].id))
+            mark = await mark_turn(self._deps, thread, str(self._before[-1].id))
+            if mark != self.state.get("undo_from", ""):
+                self._mark = {"undo_from": mark}
         due = self.state.get("due_calls", []) if self.now.phase == Phase.ACTING else []
         for planned in due[0] if due else []:
             if begun := await find_begun(self._deps, planned, thread, self.now.mode):
@@ -70,9 +72,14 @@ class Opening:
     @property
     def is_unchanged(self) -> bool:
         """Whether what waits still waits, or goes on: nothing was said, the mode is the same."""
-        if self._changed or self._dropped:
+        state, phase = self.state, self.now.phase
+        if self._changed or self._dropped or state.get("end_subtask"):
             return False
-        return _stays_open(self.state, self.now.phase, self._host_changes)
+        if not find_open_calls(state.get("messages", [])):
+            return False
+        if phase in (Phase.ACTING, Phase.SWITCHING):
+            return leaves_due_calls(self._host_changes)
+        return phase == Phase.REVIEWING
 
     def keep(self) -> Update:
         """The update that leaves it waiting."""
@@ -107,11 +114,7 @@ class Opening:
             "end_subtask": False,
             "compact": now.phase == Phase.RETURNING and bool(state.get("compact")),
             "compact_from": 0,
-            **(
-                {"undo_from": mark}
-                if (mark := self._undo_from) != state.get("undo_from", "")
-                else {}
-            ),
+            **self._mark,
             "written": state.get("written", []),
             "notices": [*deps.notices, *notices],
             **({"workspace": deps.workspace} if deps.workspace else {}),
@@ -142,15 +145,6 @@ class Opening:
         sent, stale = drop_stale_thinking(deps, self.now.mode, state, sent)
         notices += stale
         return join_history(left_out, sent)
-
-
-def _stays_open(state: State, phase: str, host_changes: dict[str, Any]) -> bool:
-    """Whether what waits still waits, or goes on: nothing was said, and the mode is the same."""
-    if state.get("end_subtask") or not find_open_calls(state.get("messages", [])):
-        return False
-    if phase in (Phase.ACTING, Phase.SWITCHING):
-        return leaves_due_calls(host_changes)
-    return phase == Phase.REVIEWING
 
 
 def _write_messages(before: list[AnyMessage], after: list[AnyMessage]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ what the host has set, reconcile the mode) is done before the step is made.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
@@ -45,16 +44,6 @@ Node = Callable[..., Awaitable[Result]]
 """A coroutine function from a ``Step`` (a mode's: and its slug) to what the step's move gave."""
 
 
-@dataclass
-class _Made:
-    """What a step has made so far; nothing else may be judged, written or settled."""
-
-    answer: AIMessage | None = None
-    calls: Calls | None = None
-    question: OpenQuestion | None = None
-    call: DueCall | None = None
-
-
 class Step:
     """One run of a node; made by the engine."""
 
@@ -65,7 +54,11 @@ class Step:
         self._start = start
         self._config = config
         self._runtime = runtime
-        self._made = _Made()
+        # What it has made so far; nothing else may be judged, written or settled.
+        self._answer: AIMessage | None = None
+        self._calls: Calls | None = None
+        self._question: OpenQuestion | None = None
+        self._call: DueCall | None = None
         self._update = Update(**start.update)
         """What the engine writes whatever the node decides."""
         self._result: Result | None = None
@@ -87,7 +80,7 @@ class Step:
             if (notifier := self._deps.notifier) is not None:
                 notifier.tell(self.thread, self._start.now.mode, interrupt.args[0][0].value)
             raise
-        question = self._made.question
+        question = self._question
         if self._is_asking or (question is not None and question.is_waiting):
             raise self._start.refuse("swallows the interrupt that asks a person; let it pass")
         if self._result is None or result is not self._result:
@@ -120,9 +113,9 @@ class Step:
         Raises ``NodeError`` for an event that the chart does not have here, a second move, and a
         key that only the engine writes.
         """
-        phase, calls = self._start.phase, self._made.calls
+        phase, calls = self._start.phase, self._calls
         if phase is None or (phase in list(Phase) and event in list(Event)):
-            event = choose_event(self._start, self._made.answer, event, more)
+            event = choose_event(self._start, self._answer, event, more)
         made = {} if calls is None else {"asked": calls.asked, "due_calls": calls.due_calls}
         self._check_own(
             key for key, value in more.items() if value is None or value is not made.get(key)
@@ -188,15 +181,15 @@ class Step:
             self._move(answer, update)
             return None
         self._update |= update
-        self._made.answer = answer
+        self._answer = answer
         return answer
 
     async def judge(self, answer: AIMessage) -> Calls:
         """The calls of the model's answer, with the verdict on each."""
-        if self._made.answer is not answer:
+        if self._answer is not answer:
             raise self._start.refuse("judges an answer that is not the model's")
         calls = await judge_answer(self._deps, self._start.state, answer, self.thread)
-        self._made.calls = calls
+        self._calls = calls
         return calls
 
     # intake, review, switch_mode, end_subtask, compact_history
@@ -219,8 +212,8 @@ class Step:
         self._expect(Phase.REVIEWING)
         if not self._start.changed:
             question = await open_question(self._deps, self._start.state, self._config)
-            self._made.question = question
-        return self._made.question
+            self._question = question
+        return self._question
 
     def withdraw_question(self) -> Update:
         """Answer the calls with why nobody was asked: their mode, rules or files have changed."""
@@ -228,7 +221,7 @@ class Step:
 
     async def settle(self, question: OpenQuestion) -> Update:
         """Do what the person has decided."""
-        if question is not self._made.question:
+        if question is not self._question:
             raise self._start.refuse("settles a question that is not the open one")
         return self._move(*await question.settle())
 
@@ -276,10 +269,10 @@ class Step:
     async def judge_again(self) -> DueCall | None:
         """The call that is due, judged now; None if the run goes on with other code or modes."""
         task = cast("ActTask", self._start.state)
-        self._made.call = await judge_due_call(
+        self._call = await judge_due_call(
             self._deps, task, self._config, self._runtime, self.thread
         )
-        return self._made.call
+        return self._call
 
     def start_again(self) -> Command[Any]:
         """Begin again, as for a new turn."""
@@ -288,7 +281,7 @@ class Step:
 
     async def move_on(self, update: Update, *, is_done: bool = False, **own: Any) -> Command[Any]:
         """Go on behind the call: with the next one, a switch, or the model."""
-        call, store = self._made.call, self._runtime.store
+        call, store = self._call, self._runtime.store
         if call is None or update is not call.result:
             raise self._start.refuse("moves on with what is not the result of the call that is due")
         self._check_own(own)

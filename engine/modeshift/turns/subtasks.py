@@ -25,7 +25,7 @@ from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Phase
 from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.deps import AgentDeps
-from modeshift.threads.facts import begin_conversation, end_conversation
+from modeshift.threads.facts import end_conversation
 from modeshift.threads.mailbox import read_host_changes
 from modeshift.threads.routing import change_mode
 from modeshift.threads.state import (
@@ -60,7 +60,7 @@ def begin_subtask(state: State, switch: Switch, before: Configuration) -> Update
         **change_mode(
             state, before.mode, switch["mode_slug"], switch["reason"], "human", switch.get("how")
         ),
-        "facts": begin_conversation(state.get("facts", {})),
+        "facts": {**state.get("facts", {}), "mode": [], "conversation": []},
         "approved_plan": state.get("approved_plan"),
         "switch": None,
         "parents": [parent],

@@ -13,7 +13,7 @@ from modeshift.modes.effects import EFFECTS, ToolSpec
 from modeshift.modes.errors import InvalidInputError, UnknownModeError
 from modeshift.modes.mode import Grant, Level, Mode
 from modeshift.modes.policy import Approvals, is_offered, is_within
-from modeshift.threads.checks import build_settings_check
+from modeshift.threads.checks import check_settings
 from modeshift.threads.deps import AgentDeps
 from modeshift.tools.tool import Tool
 from modeshift.tools.toolbox import Toolbox, build_toolbox
@@ -207,10 +207,9 @@ async def test_an_agent_that_owns_its_tools_is_refused_under_any_limit(there: Pa
     for refused in (talk.say("go", limit="expert"), set_limit(talk, "expert")):
         with pytest.raises(InvalidInputError, match="unsupported_mode: ask_expert"):
             await refused
-    check = build_settings_check(catalog, toolbox.specs)
     with pytest.raises(InvalidInputError, match="unsupported_mode: ask_expert"):
-        check({"limit": "expert"})
-    assert check({"limit": "code"}) == {"limit": "code"}
+        check_settings(deps, {"limit": "expert"})
+    assert check_settings(deps, {"limit": "code"}) == {"limit": "code"}
 
 
 def _with(slug: str, *groups: Any) -> Mode:
