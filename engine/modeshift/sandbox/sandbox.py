@@ -7,7 +7,6 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import NamedTuple
 
 from modeshift.modes.errors import ToolFailedError
 from modeshift.sandbox import git, seccomp
@@ -61,10 +60,7 @@ def find_bubblewrap_sandbox(options: SandboxOptions) -> "BubblewrapSandbox | NoS
     return BubblewrapSandbox(bubblewrap, options)
 
 
-class _Prepared(NamedTuple):
-    findings: Scan
-    protection: Protection
-    program: Program
+_Prepared = tuple[Scan, Protection, Program]
 
 
 @dataclass(frozen=True)
@@ -127,7 +123,7 @@ class BubblewrapSandbox:
             program = self.bubblewrap.build_program(
                 self.options, protection, command.line, folder, calling
             )
-            return _Prepared(findings, protection, program)
+            return findings, protection, program
 
         async with calling.lock or workspace_lock(workspace.root, calling.emit):
             findings, protection, program = await _prepare(prepare)
@@ -176,7 +172,7 @@ async def _prepare(prepare: Callable[[], _Prepared]) -> _Prepared:
 
 def _close(preparing: "asyncio.Future[_Prepared]") -> None:
     if preparing.exception() is None:
-        preparing.result().program.close()
+        preparing.result()[2].close()
 
 
 def _explain_errors(line: str, output: str, findings: Scan, calling: Calling) -> Iterator[str]:

@@ -182,20 +182,17 @@ class Toolbox:
             raise InvalidCallError(f"{tool.spec.name}: {problems}") from error
         url = tool.spec.url
         if url is not None and checked[url] is not None:
-            checked[url] = _resolve_url(tool, checked[url])
+            try:
+                checked[url] = str(parse_url(checked[url]))
+            except ValueError as error:
+                problem = f"{tool.spec.name}: {checked[url]!r}: {error}"
+                raise InvalidCallError(problem) from error
         return checked
 
 
 def _paths(tool: Tool, checked: Mapping[str, Any]) -> list[str]:
     """The arguments that name a file and have a value."""
     return [name for name in tool.spec.paths if checked.get(name) is not None]
-
-
-def _resolve_url(tool: Tool, url: str) -> str:
-    try:
-        return str(parse_url(url))
-    except ValueError as error:
-        raise InvalidCallError(f"{tool.spec.name}: {url!r}: {error}") from error
 
 
 def build_toolbox(

@@ -162,10 +162,6 @@ def shorten(text: str, id: str | None = None) -> str:
     return f"{head}\n[{where} left out; {how}]\n{tail}"
 
 
-def _nobody(_: str) -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Ran:
     """A command line that has run, or goes on in the background."""
@@ -185,7 +181,7 @@ class Calling:
     """Whether the mode may change every file."""
     is_read_only: bool = False
     """Whether the command runs unasked as read-only: it can change nothing and see no secret."""
-    emit: Callable[[str], None] = _nobody
+    emit: Emit = field(default=lambda _: None)
     """Shows a client text while the tool runs."""
     call_id: str = ""
     commands: TurnCommands | None = None

@@ -25,7 +25,7 @@ from modeshift.tools.workspace.text import (
     replace_pieces,
     show_name,
 )
-from modeshift.tools.workspace.workspace import Workspace, Written
+from modeshift.tools.workspace.workspace import Workspace
 
 MAX_LINES = 2000
 MAX_ENTRIES = 1000
@@ -81,14 +81,18 @@ def search(
     """
     prefix = "" if path == "." else f"{path}/"
     pattern = EVERY_FILE if glob is None else Glob.of(glob)
-    query = Query(regex, MAX_MATCHES + 1, pattern, context)
+    query, shows_secrets = Query(regex, MAX_MATCHES + 1, pattern, context), is_secret(path)
+
+    def leaves_out(name: str) -> bool:
+        return (is_secret(name) and not shows_secrets) or workspace.ignores(f"{prefix}{name}")
+
     with workspace.open_for_search(path) as (target, is_folder):
         if is_folder:
             matches = search_folder(
                 target,
                 query,
                 lambda name: workspace.opened_on_disk(f"{prefix}{name}"),
-                _hidden_from_search(workspace, path, prefix),
+                leaves_out,
             )
         else:
             matches = search_file(target, query)
@@ -117,13 +121,6 @@ def _show_found(matches: Found, path: str, prefix: str) -> Iterator[str]:
         shown, before = shown + line.is_match, line
     if matches.stopped:
         yield f"[{matches.stopped}: search more narrowly, with path, glob or regex]"
-
-
-def _hidden_from_search(workspace: Workspace, path: str, prefix: str) -> Callable[[str], bool]:
-    shows_secrets = is_secret(path)
-    return lambda name: (
-        (is_secret(name) and not shows_secrets) or workspace.ignores(f"{prefix}{name}")
-    )
 
 
 def _left_out(workspace: Workspace, path: str, folder: int) -> Callable[[str], bool]:
@@ -169,10 +166,15 @@ class Edited(TypedDict, total=False):
 
 def write_text(workspace: Workspace, path: str, text: str) -> tuple[str, Edited]:
     """Create a file, or replace the whole of one; what the model is told, and the artifact."""
-    written = workspace.write(path, text)
-    length = name_count(len(text), "character")
-    message = f"{'Created' if written.is_new else 'Replaced'} {path} ({length})."
-    return message, _kept(path, written)
+    is_new, replaced = workspace.write(path, text)
+    message = (
+        f"{'Created' if is_new else 'Replaced'} {path} ({name_count(len(text), 'character')})."
+    )
+    if is_new:
+        return message, Edited(replaced=None)
+    if replaced is None or len(replaced) > MAX_KEPT or not is_utf8(replaced) or is_secret(path):
+        return message, Edited()
+    return message, Edited(replaced=replaced)
 
 
 def replace_text(
@@ -184,12 +186,3 @@ def replace_text(
     workspace.write(path, replace_pieces(text, places), instead_of=text)
     line = text.count("\n", 0, places[0].start) + 1
     return f"Edited {path}: {name_count(len(places), 'place')}.", Edited(line=line)
-
-
-def _kept(path: str, written: Written) -> Edited:
-    text = written.replaced
-    if written.is_new:
-        return Edited(replaced=None)
-    if text is None or len(text) > MAX_KEPT or not is_utf8(text) or is_secret(path):
-        return Edited()
-    return Edited(replaced=text)

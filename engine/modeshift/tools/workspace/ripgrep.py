@@ -125,7 +125,9 @@ def run_ripgrep(
     except (OSError, ValueError) as error:
         raise ToolFailedError(f"cannot search: {error}") from error
     with process:
-        _bound_memory(process.pid)
+        if sys.platform == "linux":  # rg keeps a whole line in memory, however long it is
+            with suppress(ProcessLookupError):
+                resource.prlimit(process.pid, resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
         assert process.stdout is not None
         assert process.stderr is not None
         timer = Timer(max(seconds, 0), process.kill)
@@ -210,13 +212,6 @@ def _open_needed(folder: str, stack: ExitStack) -> Iterator[int]:
             descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
             stack.callback(os.close, descriptor)
             yield descriptor
-
-
-def _bound_memory(pid: int) -> None:
-    """A whole line is kept in memory by rg, however long it is."""
-    if sys.platform == "linux":
-        with suppress(ProcessLookupError):
-            resource.prlimit(pid, resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
 
 
 class _Ruleset(ctypes.Structure):

@@ -15,7 +15,7 @@ from hashlib import file_digest, sha256
 from io import BytesIO
 from itertools import filterfalse
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
 from modeshift.modes.errors import ConfigurationError, InvalidCallError, ModelError, ToolFailedError
 from modeshift.modes.plain_text import to_one_line
@@ -124,14 +124,6 @@ def _stamp(file: Path) -> object:
 MAX_FILE_BYTES = 10_000_000
 
 
-class Written(NamedTuple):
-    """What a write has done."""
-
-    is_new: bool
-    replaced: str | None
-    """The text that was there; empty for a new file, None where it was not text."""
-
-
 class Workspace:
     """A folder, by its real path."""
 
@@ -232,10 +224,13 @@ class Workspace:
             with atomic_file.open_file(name, folder) as file:
                 yield file
 
-    def write(self, path: str, text: str, *, instead_of: str | None = None) -> Written:
+    def write(
+        self, path: str, text: str, *, instead_of: str | None = None
+    ) -> tuple[bool, str | None]:
         """Replace the file in one step, with its permissions, encoding and line ends.
 
         Makes missing folders. A file whose text is not ``instead_of`` by now is left as it is.
+        Gives whether it is new, and the text that was there: None where it was not text.
         """
         self.ignored.refresh()
         *folders, name = self._split(path, is_folder=False) or ["."]
@@ -250,7 +245,10 @@ class Workspace:
             # Asked for even where the old text does not matter: an editor that refuses to show a
             # file does not get to replace it.
             shown = None if old is None else read_in_editor(path, real, before)
-            now = text_format.decode_if_text(before) if shown is None else shown
+            now = shown
+            if shown is None:
+                with suppress(ToolFailedError):  # it is not text
+                    now = text_format.decode(before)
             if instead_of is not None and now != instead_of:
                 raise ToolFailedError(f"{path!r} has changed meanwhile; read it again")
             data = text_format.encode(text)
@@ -270,7 +268,7 @@ class Workspace:
                     unsaved = "has changes in the editor that are not saved"
                     raise ToolFailedError(f"{path!r} {unsaved}; ask the user to save it")
                 atomic_file.replace_file(name, folder, data, old)
-        return Written(old is None, now)
+        return old is None, now
 
     def find_held(self, path: str) -> Held:
         """What is there now, on disk."""
