@@ -8,13 +8,7 @@ from contextvars import ContextVar
 from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langgraph.types import interrupt
-from pydantic import (
-    AfterValidator,
-    Discriminator,
-    RootModel,
-    ValidationError,
-    with_config,
-)
+from pydantic import AfterValidator, Discriminator, RootModel, ValidationError, with_config
 from typing_extensions import TypedDict, override
 
 from modeshift.calls.judging import Judged

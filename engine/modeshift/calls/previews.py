@@ -102,11 +102,7 @@ def preview_call(
         return None
     effect = tool.spec.effect
     shown = Preview(
-        id=call["id"],
-        arguments=_find_schema(tool),
-        does=effect.does,
-        risk=tool.spec.risk,
-        shows=[],
+        id=call["id"], arguments=_find_schema(tool), does=effect.does, risk=tool.spec.risk, shows=[]
     )
     if tool.spec.served is not None:
         shown["server"] = to_one_line(tool.spec.served.server)

@@ -31,11 +31,7 @@ APPROVALS_BY_KEY: Mapping[str, GivenDecision] = {
     "t": {"remember": True},
     "u": {"approvals": Approvals.AUTO.value},
 }
-AT_ONCE = (
-    Choice("o", "One by one"),
-    Choice("r", "No to all", "n"),
-    Choice("a", "Yes to all", "y"),
-)
+AT_ONCE = (Choice("o", "One by one"), Choice("r", "No to all", "n"), Choice("a", "Yes to all", "y"))
 
 
 class Cards:

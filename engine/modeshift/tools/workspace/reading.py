@@ -89,10 +89,7 @@ def search(
     with workspace.open_for_search(path) as (target, is_folder):
         if is_folder:
             matches = search_folder(
-                target,
-                query,
-                lambda name: workspace.opened_on_disk(f"{prefix}{name}"),
-                leaves_out,
+                target, query, lambda name: workspace.opened_on_disk(f"{prefix}{name}"), leaves_out
             )
         else:
             matches = search_file(target, query)
