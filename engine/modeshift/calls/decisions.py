@@ -95,17 +95,7 @@ SCHEMA = {
     "description": f"Such as {EXAMPLE}.",
     "type": "object",
     "required": ["decisions"],
-    "properties": {
-        "decisions": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["type"],
-                "properties": {"type": {"enum": ["approve", "edit", "reject", "respond"]}},
-            },
-        },
-        "question": {"type": "string"},
-    },
+    "properties": {"decisions": {"type": "array"}, "question": {"type": "string"}},
 }
 """What clients see of an answer: LangGraph copies it piece by piece, a few times a question."""
 

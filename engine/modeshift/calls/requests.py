@@ -150,7 +150,8 @@ def _describe(
     if judged.effect.switches_mode:
         target = deps.catalog[judged.args["mode_slug"]]
         risks = list_risks(deps, mode, target)
-        changes = " ".join([describe_switch(deps, mode, target, to_person=True), *risks])
+        met = [judged.verdict.condition] if judged.verdict.condition else []
+        changes = " ".join([describe_switch(deps, mode, target, to_person=True), *risks, *met])
         if judged.effect.starts_subtask:
             todos = [
                 f"- {todo['content']} ({todo.get('status', 'pending')})"
@@ -159,13 +160,13 @@ def _describe(
             text = make_readable("\n".join([judged.args["message"], *todos]))
             return (
                 f"Start a sub-task in {target.name} mode{place}? "
-                f"{changes}{_describe_met(judged)} It is told:\n{text}"
+                f"{changes} It is told:\n{text}"
                 f"{_describe_unseen(judged)}"
             )
         return (
             f"Switch from {mode.name} to {target.name} mode? "
             f"{'' if shown['reason'] == NO_REASON else 'Reason: '}{shown['reason']}\n"
-            f"{changes}{_describe_met(judged)}{PLAN_ENDS if context.plan else ''}"
+            f"{changes}{PLAN_ENDS if context.plan else ''}"
         )
     if judged.effect.takes_answer:
         labels = [f"- {label}" for label in list_suggestions(judged.args)]
@@ -177,10 +178,6 @@ def _describe(
         rights = _describe_rights(deps, context, judged)
         return f"{wish}: {reason}. {rights}{_describe_unseen(judged)}"
     return f"{wish}{_describe_resolved(judged)}: {reason}.{_describe_unseen(judged)}"
-
-
-def _describe_met(judged: Judged) -> str:
-    return f" {judged.verdict.condition}" if judged.verdict.condition else ""
 
 
 def describe_switch(deps: AgentDeps, source: Mode, target: Mode, *, to_person: bool = False) -> str:

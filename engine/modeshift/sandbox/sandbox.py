@@ -209,14 +209,10 @@ def _name(paths: set[str]) -> str:
 
 
 def _holds(bubblewrap: Bubblewrap, options: SandboxOptions, findings: Scan, line: str) -> bool:
+    protection, root = choose_protection(findings), findings.root
     with NamedTemporaryFile() as mark:
-        program = bubblewrap.build_program(
-            options,
-            choose_protection(findings),
-            line.replace("{mark}", mark.name),
-            findings.root,
-            Calling(),
-        )
+        tried = line.replace("{mark}", mark.name)
+        program = bubblewrap.build_program(options, protection, tried, root, Calling())
         return not try_program(program)
 
 

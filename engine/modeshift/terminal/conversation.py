@@ -49,6 +49,7 @@ Enter alone asks an open question again, or goes on with a turn."""
 CUT_OFF = "The last turn was interrupted. Enter goes on with it; so does a message."
 POSTPONED = "Nothing is approved. Enter asks again; a message goes on without it."
 NOTHING = "nothing"
+SHOWN_AT_ONCE = {"mode", "approvals", "subtask", "remembered"}
 _COMMAND = re.compile(r"/([\w-]+)(?:\s+(.*))?", re.DOTALL)
 
 
@@ -322,11 +323,6 @@ class Chat:
             if isinstance(event, Wrote):
                 self._chosen = {}
                 self._tell_allowed(event.update)
-                self._state.values.update(_list_shown(event.update))
+                for key in SHOWN_AT_ONCE & event.update.keys():
+                    self._state.values[key] = event.update[key]
             self._transcript.show_event(self._deps, event)
-
-
-def _list_shown(update: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What of an update is shown at once."""
-    keys = ("mode", "approvals", "subtask", "remembered")
-    return {key: update[key] for key in keys if key in update}

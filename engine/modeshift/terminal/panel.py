@@ -375,7 +375,9 @@ class Panel:
             case "up" | "down":
                 self._at = (self._at + (1 if key == "down" else -1)) % len(self._choices)
             case "c-m":
-                self._press_enter(first)
+                if first is None or not self._take(first):
+                    # Words are a message in the place of an answer.
+                    self._end(KeyboardInterrupt() if self._words else self._choices[self._at].key)
             case "c-h" if self._words:
                 self._words = self._words[:-1]
                 self._message.delete_before_cursor()
@@ -390,12 +392,6 @@ class Panel:
                 if (place := find_choice(self._choices, data)) is not None:
                     self._at = place
                 asyncio.get_running_loop().call_later(ALONE, self._take_alone, data)
-
-    def _press_enter(self, first: str | None) -> None:
-        if first is not None and self._take(first):
-            return
-        # Words are a message in the place of an answer.
-        self._end(KeyboardInterrupt() if self._words else self._choices[self._at].key)
 
     def _take_alone(self, data: str) -> None:
         """Take a key that no other one followed: somebody who types a sentence answers nothing."""

@@ -27,19 +27,22 @@ class Owner:
     def prepare(self) -> None:
         """Have an id. Blocks; raises ``OSError`` where no file can be made."""
         with self._guard:
-            if not self.id:
-                self._make_file()
-                self.id = f"{self._describe_machine()}.{self._name}"
+            if self.id:
+                return
+            if self._beside is not None:
+                self._make_file(self._beside)
+            self.id = f"{self._describe_machine()}.{self._name}"
 
-    def _make_file(self) -> None:
-        if self._beside is not None:
-            self._beside.parent.mkdir(parents=True, exist_ok=True)  # with Postgres nobody else does
-            self._remove_dead()
-            path, unlocked = self._find(self._name), Path(f"{self._beside}.new-{self._name}")
-            lock = unlocked.open("xb")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            unlocked.rename(path)  # never there without its lock
-            finalize(self, _leave, lock, path)
+    def _make_file(self, beside: Path) -> None:
+        beside.parent.mkdir(parents=True, exist_ok=True)  # with Postgres nobody else does
+        for path in beside.parent.glob(f"{glob.escape(beside.name)}.owner-*"):
+            if _is_free(path):  # whose process is dead
+                path.unlink(missing_ok=True)
+        path, unlocked = self._find(self._name), Path(f"{beside}.new-{self._name}")
+        lock = unlocked.open("xb")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        unlocked.rename(path)  # never there without its lock
+        finalize(self, _leave, lock, path)
 
     def sees_dead(self, id: str) -> bool | None:
         """Whether another process has ended for certain; None for one of another machine. Blocks.
@@ -53,12 +56,6 @@ class Owner:
 
     def _find(self, name: str) -> Path:
         return Path(f"{self._beside}.owner-{name}")
-
-    def _remove_dead(self) -> None:
-        assert self._beside is not None
-        for path in self._beside.parent.glob(f"{glob.escape(self._beside.name)}.owner-*"):
-            if _is_free(path):
-                path.unlink(missing_ok=True)
 
     def _describe_machine(self) -> str:
         """The machine since it was started, and the folder: in a container both may be others."""

@@ -1,6 +1,6 @@
 """``end_subtask``: brings back the conversation that began the sub-task, with its result."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any, Literal, cast
 
@@ -120,21 +120,10 @@ async def end_subtask(
     subtask, parents = state.get("subtask"), state.get("parents")
     if subtask is None or not parents:
         raise InvalidInputError("phase 'returning' without a sub-task in the state")
-    since: State = {**state, "host_revision": parents[-1].get("host_revision", {})}
-    changes = await read_host_changes(store, thread, since)
-    return _return_to_parent(deps, state, subtask, parents, changes, changed)
-
-
-def _return_to_parent(
-    deps: AgentDeps,
-    state: State,
-    subtask: Subtask,
-    parents: list[Parent],
-    host_changes: Mapping[str, Any],
-    changed: Update,
-) -> tuple[str, str, Update]:
-    """What the host has set since then, ``host_changes``, stays."""
     parent, mode = parents[-1], changed.get("mode", state["mode"])
+    # What the host has set since the sub-task began stays.
+    since: State = {**state, "host_revision": parent.get("host_revision", {})}
+    host_changes = await read_host_changes(store, thread, since)
     changes = list(cast("list[ModeChange]", changed.get("mode_changes", [])))
     files = _list_files(state, parent)
     target = parent["mode"] if parent["mode"] in deps.catalog else deps.catalog.default
