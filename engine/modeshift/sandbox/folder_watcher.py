@@ -21,9 +21,8 @@ WATCHABLE = frozenset(
 """File systems that only this kernel changes, so that it sees each change."""
 _MASK = 0x100 | 0x200 | 0x40 | 0x80 | 0x01000000  # made, deleted, moved away or here; folders only
 _OVERFLOW = -1  # in place of a watch: the queue was full
-_EVENT = struct.Struct(
-    "iIII"
-)  # watch, what happened, a cookie, the length of the name that follows
+_EVENT = struct.Struct("iIII")
+"""A watch, what happened, a cookie, the length of the name that follows."""
 _GET_FLAGS, _ENCRYPTED = 0x80086601, 0x800
 _LIBC = ctypes.CDLL(None)
 

@@ -50,14 +50,24 @@ READ_ONLY = ("Read-only file system", "resource busy", "cross-device link")
 HIDDEN = ("ermission denied", "can only add regular files", "unsupported file type")
 """What programs say of files that the sandbox makes read-only, or hides."""
 NO_CHILD = "cannot fork"
+NOT_INSTALLED = (
+    "Debian, Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap",
+    "macOS has none: let the agent work in a Linux machine, or read every command",
+)
+NOT_ALLOWED = (
+    "Ubuntu 24.04 and newer forbid user namespaces to programs without an AppArmor profile:",
+    "  install the package apparmor-profiles, and load its profile bwrap-userns-restrict",
+    "in a container: allow user namespaces, or work on the machine itself",
+)
+"""What the user can do where the sandbox does not work."""
 
 
 def find_bubblewrap_sandbox(options: SandboxOptions) -> "BubblewrapSandbox | NoSandbox":
     """The sandbox, if bubblewrap works on this machine. Blocks."""
     bubblewrap = find_bubblewrap()
-    if bubblewrap.problem:
-        return NoSandbox(bubblewrap.problem, list_remedies(bubblewrap))
-    return BubblewrapSandbox(bubblewrap, options)
+    if not bubblewrap.problem:
+        return BubblewrapSandbox(bubblewrap, options)
+    return NoSandbox(bubblewrap.problem, NOT_ALLOWED if bubblewrap.program else NOT_INSTALLED)
 
 
 _Prepared = tuple[Scan, Protection, Program]
@@ -247,18 +257,4 @@ def _check_hard_links(findings: Scan) -> SandboxCheck:
             "  copy (uv --link-mode copy, pnpm package-import-method=copy, "
             "git clone --no-hardlinks)",
         ),
-    )
-
-
-def list_remedies(bubblewrap: Bubblewrap) -> tuple[str, ...]:
-    """What the user can do where the sandbox does not work."""
-    if not bubblewrap.program:
-        return (
-            "Debian, Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap",
-            "macOS has none: let the agent work in a Linux machine, or read every command",
-        )
-    return (
-        "Ubuntu 24.04 and newer forbid user namespaces to programs without an AppArmor profile:",
-        "  install the package apparmor-profiles, and load its profile bwrap-userns-restrict",
-        "in a container: allow user namespaces, or work on the machine itself",
     )

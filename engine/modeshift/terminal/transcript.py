@@ -23,6 +23,7 @@ from modeshift.terminal.plain import PlainPanel
 from modeshift.terminal.screen import ALERT, BOLD, FAINT, Screen
 from modeshift.threads.deps import AgentDeps
 
+MARKS = {"completed": "x", "in_progress": "-"}
 MAX_KEPT = 20_000
 """Characters of a command's output, for when it is stopped."""
 
@@ -77,8 +78,8 @@ class Transcript:
         begins, mode = self._follow_subtask(deps, update), update.get("mode", "")
         if mode in deps.catalog and update.get("mode_changes") and not begins:
             self._screen.line(f"Now in {deps.catalog[mode].name} mode.", BOLD)
-        if update.get("todos"):
-            self._show_todos(update["todos"])
+        for todo in update.get("todos") or ():
+            self._screen.words(f"[{MARKS.get(todo['status'], ' ')}] {todo['content']}")
         if node == "compact_history":
             self._told.discard(update["notices"][-1])  # it may fail twice for one reason
         self.show_notices(update.get("notices") or ())
@@ -147,11 +148,6 @@ class Transcript:
     def asked(self, id: str) -> None:
         """Remember that a question has shown the call."""
         self._shown = id
-
-    def _show_todos(self, todos: Iterable[Mapping[str, str]]) -> None:
-        marks = {"completed": "x", "in_progress": "-"}
-        for todo in todos:
-            self._screen.words(f"[{marks.get(todo['status'], ' ')}] {todo['content']}")
 
     def stop(self) -> None:
         """Show that the run was stopped, and what it may have done."""

@@ -153,10 +153,8 @@ async def run_command(
     In the background: at once what to read its output with. Raises ``ToolFailedError`` where it
     cannot run so.
     """
-    current, command = (
-        current_calling.get(),
-        Command(line, folder, min(max(seconds, 1), MAX_SECONDS)),
-    )
+    current = current_calling.get()
+    command = Command(line, folder, min(max(seconds, 1), MAX_SECONDS))
     turn, looks = current.commands, current.is_read_only or current.is_closed_off
     if commands.sandbox and turn and (running := turn.name_running()):
         raise ToolFailedError(
