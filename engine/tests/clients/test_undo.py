@@ -603,6 +603,7 @@ async def test_where_nothing_can_be_noted_nothing_is_changed(
         with pytest.raises(UserError, match="UNDO_DAYS=0 turns undo off"):
             await say(thread, text)
     assert read(place.workspace) == FIRST
+    store.unlink()  # or no thread of this process can be deleted, in other tests neither
 
 
 async def test_a_store_in_the_workspace_is_none(place: UserFolders) -> None:
