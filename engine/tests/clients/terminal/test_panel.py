@@ -284,12 +284,16 @@ def test_threads_are_chosen_by_what_was_said(tmp_path: Path) -> None:
 
 ANSWER = """\
 Some *italic*, _too_, **bold**, `code`, snake_case_name, 2 * 3 * 4, ![a link](https://x.example/a).
-| Name | **does** it | 漢字 |
+| Name | What it does | 漢字 |
+|------|:------------:|
+| a \\| b | **does** it |
+| 漢 | y | z | w |
+|| no table
 """
 
 
 @pytest.mark.parametrize("width", [80, 24])
-def test_what_stands_out_and_links_of_an_answer(
+def test_tables_and_links_of_an_answer(
     width: int, monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot
 ) -> None:
     monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((width + 1, 50)))
@@ -298,7 +302,7 @@ def test_what_stands_out_and_links_of_an_answer(
     shown = "\n".join([*lines, *markdown.end()])
     plain = re.sub("\x1b\\[[0-9;]*m", "", shown)
     snapshot(f"answer-{width}.txt", plain + "\n")
-    for text in ("does", "漢字", "https://x.example/a"):
+    for text in ("does", "a | b", "z", "w", "漢字", "https://x.example/a", "no table"):
         assert text in " ".join(plain.split())
     assert max(measure(line) for line in plain.split("\n")) <= width
 
@@ -306,9 +310,10 @@ def test_what_stands_out_and_links_of_an_answer(
 @pytest.mark.parametrize("piece", ["[", "*", "_", "*a ", "|", "[a](", "[a](b", "a*b", "`", "|a"])
 def test_no_answer_takes_long(piece: str) -> None:
     begun = time.process_time()
-    markdown = Markdown()
-    markdown.feed(f"{piece * 100_000}\n")
-    markdown.end()
+    for line in (piece * 100_000, f"|{piece * 100_000}|\n|-|"):
+        markdown = Markdown()
+        markdown.feed(f"{line}\n")
+        markdown.end()
     assert time.process_time() - begun < 20, "it took hours where it is not linear"
 
 
