@@ -487,6 +487,22 @@ async def test_another_threads_changes_stay(agents: Agents, place: UserFolders) 
     assert (place.workspace / "c.txt").read_text() == "6"
 
 
+async def test_what_another_thread_writes_while_a_command_runs_is_not_the_commands(
+    agents: Agents, place: UserFolders
+) -> None:
+    one, other = agents.thread(), agents.thread()
+    line = "run echo 1 > a.txt; until test -e go; do sleep 0.01; done"
+    run = asyncio.ensure_future(say(one, line))
+    await until((place.workspace / "a.txt").exists)
+    await say(other, "write old.txt: theirs")
+    (place.workspace / "go").touch()
+    await run
+    done = await undo(one)
+    assert done["files"]["old.txt"] == "stays as it is: another thread changed it meanwhile"
+    assert done["files"]["a.txt"] == "is deleted"
+    assert (place.workspace / "old.txt").read_text() == "theirs"
+
+
 async def test_many_files_of_a_command_go_back(agents: Agents, place: UserFolders) -> None:
     thread = agents.thread()
     await say(thread, "run seq 1000 | while read n; do echo $n > $n; done")

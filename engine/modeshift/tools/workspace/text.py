@@ -4,7 +4,7 @@ import codecs
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import pairwise
@@ -210,6 +210,7 @@ MAX_COMPARED = 200
 MAX_WIDTH = 200
 MIN_LIKENESS = 0.6
 _WORDS = re.compile(r"\w+")
+_BLANKED = {number: " " for number in range(128) if not re.match(r"\w|\n", chr(number))}
 
 
 class Replacement(NamedTuple):
@@ -346,7 +347,12 @@ def _show_nearest(text: str, old: str) -> Iterator[str]:
     at, words = old_lines.index(longest), set(_WORDS.findall(longest))
     lines = text.split("\n", MAX_LINES)[:MAX_LINES]
     matcher = SequenceMatcher(None, "", longest, autojunk=False)
-    shared = [len(words.intersection(_WORDS.findall(line[:MAX_WIDTH]))) for line in lines]
+    split: Callable[[str], list[str]] = _WORDS.findall
+    plain = lines
+    if text.isascii():  # the same words, three times as fast
+        split, plain = str.split, text.translate(_BLANKED).split("\n", MAX_LINES)[:MAX_LINES]
+    begun = [line[:MAX_WIDTH] for line in plain]
+    shared = [*map(len, map(words.intersection, map(split, begun)))]
 
     def compare(number: int) -> tuple[float, int, int]:
         matcher.set_seq1(lines[number].strip()[:MAX_WIDTH])

@@ -63,6 +63,7 @@ class KeptCall:
     """Why what it did cannot go back; empty if it can, file by file."""
     back: str | None = None
     """Of an undo, the checkpoint that was left."""
+    at: float = 0
     files: dict[str, KeptFile] = field(default_factory=dict)
 
 
@@ -120,13 +121,21 @@ class UndoLog:
         """Add lines, each with the ``call`` it is of: with a ``file``, or with its other fields."""
         with self._opened(thread) as folder:
             # A line that a crash has cut off stays by itself: nothing had been changed by then.
-            text = "".join(f"\n{json.dumps(line)}" for line in lines)
+            text = "".join(f"\n{json.dumps({'at': time.time(), **line})}" for line in lines)
             _append(folder / "calls", text.encode(), is_synced=True)
 
     def list_calls(self, thread: str, since: int = 0) -> list[KeptCall]:
         """A thread's calls behind so many, in their order."""
         with self._opened(thread) as folder:
             return _read(folder)[since:]
+
+    def list_others(self, thread: str, workspace: str, since: float) -> set[str]:
+        """The paths that other threads have changed in the workspace since then."""
+        with self._opened(thread) as own:
+            files = (file for file in self.folder.glob("*/calls") if file.parent != own)
+            others = (_read(file.parent) for file in files if file.stat().st_mtime >= since)
+            calls = (call for calls in others for call in calls if call.at >= since)
+            return {path for call in calls if call.workspace == workspace for path in call.files}
 
     def clean(self) -> None:
         """Forget the threads in which no turn has begun for so many days."""
@@ -172,6 +181,7 @@ class CallRecord:
         self._first = {"workspace": str(workspace.root), "what": what}
         self.id = uuid4().hex[:12]
         self._before: Tree | None = None
+        self._began = 0.0
 
     def note(self, *files: KeptFile, **fields: Any) -> None:
         """Note what the call does to files, and other fields of ``KeptCall``."""
@@ -194,22 +204,25 @@ class CallRecord:
             self.note(stays=UNSEEN if looks else stays)
         if looks:
             with suppress(ToolFailedError):  # too many files: it runs all the same
-                self._before = self._look()
+                self._before, self._began = self._look(), time.time()
                 time.sleep(TICK)  # or the command could change a file without a trace
 
     def end(self, stays: str) -> None:
         """Note what has changed since; where that fails, it stays noted as not known."""
         if self._before is not None:
             with suppress(StorageError, ToolFailedError):
-                self.note(*self._compare(self._before, self._look()), stays=stays)
+                after, root = self._look(), self._first["workspace"]
+                others = self._log.list_others(self._thread, root, self._began)
+                self.note(*self._compare(self._before, after, others), stays=stays)
 
-    def _compare(self, before: Tree, after: Tree) -> Iterator[KeptFile]:
+    def _compare(self, before: Tree, after: Tree, others: set[str]) -> Iterator[KeptFile]:
         for path in sorted(before.keys() | after.keys()):
             (old, digest), (new, held) = (tree.get(path, (GONE, None)) for tree in (before, after))
             if old != new:
                 was = digest, old[-1]
                 now = (held, new[-1]) if held else self._workspace.find_held(path)
-                problem = TOO_LARGE if old != GONE and digest is None else ""
+                problem = "another thread changed it meanwhile" if path in others else ""
+                problem = TOO_LARGE if old != GONE and digest is None else problem
                 if was != now or problem:
                     yield KeptFile(path, was, now, problem)
 
