@@ -77,9 +77,12 @@ class UndoLog:
         self._used = dict[str, int]()
         KeptThreads.beside.add(self)
 
+    def _get_folder(self, thread: str) -> Path:
+        return self.folder / sha256(thread.encode()).hexdigest()[:32]
+
     @contextmanager
     def _opened(self, thread: str) -> Iterator[Path]:
-        folder = self.folder / sha256(thread.encode()).hexdigest()[:32]
+        folder = self._get_folder(thread)
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -145,8 +148,9 @@ class UndoLog:
 
     def forget(self, thread: str) -> None:
         """Forget all of a thread."""
-        with self._opened(thread) as folder:
-            shutil.rmtree(folder)
+        if self._get_folder(thread).exists():
+            with self._opened(thread) as folder:
+                shutil.rmtree(folder)
 
 
 def _read(folder: Path) -> list[KeptCall]:
@@ -211,7 +215,7 @@ class CallRecord:
         """Note what has changed since; where that fails, it stays noted as not known."""
         if self._before is not None:
             with suppress(StorageError, ToolFailedError):
-                after, root = self._look(), self._first["workspace"]
+                after, root = self._look(), str(self._workspace.root)
                 others = self._log.list_others(self._thread, root, self._began)
                 self.note(*self._compare(self._before, after, others), stays=stays)
 
