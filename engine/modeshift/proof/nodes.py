@@ -44,15 +44,11 @@ async def _switch_mode(step: Step) -> Update:
     return step.begin_subtask(switch) if switch.get("task") else step.enter(switch)
 
 
-async def _end_subtask(step: Step) -> Update:
-    return await step.end_subtask()
-
-
 _NODES: Mapping[str, Callable[[Step], Awaitable[Any]]] = {
     "intake": _intake,
     "review": _review,
     "switch_mode": _switch_mode,
-    "end_subtask": _end_subtask,
+    "end_subtask": Step.end_subtask,
 }
 
 
