@@ -24,8 +24,9 @@ from modeshift.modes.edges.conditions import parse_condition
 from modeshift.modes.edges.edge_table import Way
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.phases import Phase
-from modeshift.server.checkpointer import is_opened, read_values
+from modeshift.server.checkpointer import database, is_opened
 from modeshift.storage.kept_threads import spell_thread
+from modeshift.storage.threads import read_newest
 from modeshift.threads.checks import check_settings
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import REVISION, RIGHTS, SETTINGS, Mailbox
@@ -234,7 +235,7 @@ async def get_request_store(request: Request) -> BaseStore:
 async def _read(request: Request, mailbox: Mailbox) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the state has, and what it has not taken in yet."""
     if is_opened():
-        values = await read_values(request.path_params["id"])
+        values = await read_newest(database, request.path_params["id"])
     if not is_opened() or values.get("subtask"):  # who waits for it is in earlier checkpoints
         state = await call_server(request, "GET", f"{_get_thread(request)}/state")
         values = dict(state.json()["values"] or {})
