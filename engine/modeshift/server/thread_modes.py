@@ -186,7 +186,7 @@ async def create_thread(request: Request) -> Response:
     places = Workspaces(settings, mailbox)
     checked = check_settings(deps, {key: body.pop(key) for key in RIGHTS if key in body})
     thread = str(body.setdefault("thread_id", str(uuid4())))
-    choice, chosen = (thread, get_request_user(request), workspace), None
+    choice, chosen = (thread, str(request.user.identity), workspace), None
     if workspace is not None or settings.workspaces is not None:
         chosen = await places.choose(*choice)
     created = await call_server(request, "POST", "/threads", body)
@@ -210,12 +210,7 @@ async def get_deps(request: Request) -> AgentDeps:
     thread = request.path_params.get("id") or request.query_params.get("thread", "")
     thread = thread and spell_thread(thread)
     store = await get_request_store(request)
-    return (await get_served(thread, get_request_user(request), store)).deps
-
-
-def get_request_user(request: Request) -> str:
-    """Whose request it is."""
-    return str(request.user.identity)
+    return (await get_served(thread, str(request.user.identity), store)).deps
 
 
 async def _get_parts(request: Request) -> tuple[AgentDeps, Mailbox]:
