@@ -139,13 +139,10 @@ def _offer_approval(action: ActionRequest, view: ToolCallView) -> Iterator[Optio
     if "remember" in action:
         # For a fetch it is the whole site, of which the title shows one page; a host's name says
         # at its end whose it is.
-        is_site = view.effect.reaches_network
-        label = (
-            to_one_line(action["remember"], MAX_SITE)
-            if is_site
-            else to_one_line(view.title, MAX_LABEL)
-        )
-        name = f"Always in this session: {label}"
+        shown, most = view.title, MAX_LABEL
+        if view.effect.reaches_network:
+            shown, most = action["remember"], MAX_SITE
+        name = f"Always in this session: {to_one_line(shown, most)}"
         yield Option("always", name, "allow_always", {"type": "approve", "remember": True})
         if whose := get_server_part(action["name"]):
             name = f"Always in this session: all of {whose}"

@@ -67,10 +67,8 @@ def _may_spend(real: list[str]) -> bool:
         )
         return False
     question = f"This sends prompts to {' and '.join(real)} and costs money. Go on? [y/N] "
-    sys.stdout.write(question)
-    sys.stdout.flush()
-    with suppress(KeyboardInterrupt):
-        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+    with suppress(KeyboardInterrupt, EOFError):
+        if input(question).strip().lower() in ("y", "yes"):
             return True
     sys.stdout.write("Nothing recorded. SCRIPTED=1 records the scripted provider.\n")
     return False
