@@ -25,7 +25,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "audit": (
         "print who decided what and what has run, and check that none of it was changed",
         {
-            "thread=ID": "only this thread, entry by entry, checked against its conversation",
+            "thread=ID": "which; entry by entry, checked against its conversation",
             "json": "an object on each line",
         },
     ),

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from modeshift.aegra.run_claims import parse_object
 from modeshift.modes.errors import InvalidInputError, StorageError, UserError
-from modeshift.server.answers import make_receive
+from modeshift.server.answers import with_body
 from modeshift.server.checkpointer import database
 
 _RUNS = re.compile(r"(?:POST|PATCH) (?:/threads/[^/]+)?/runs(?:/(?:stream|wait|crons(?:/[^/]+)?))?")
@@ -40,7 +40,7 @@ class Refusals:
             if _RUNS.fullmatch(f"{scope.get('method')} {scope.get('path')}"):
                 body = await Request(scope, receive).body()
                 _check_run(parse_object(body))
-                receive = make_receive(body, receive)
+                scope, receive = with_body(scope, receive, body)
             await self.app(scope, receive, note)
         except ClientDisconnect:
             return

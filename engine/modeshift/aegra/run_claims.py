@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from modeshift.aegra.claims import BUSY, CLAIM, Claims, make_holder
-from modeshift.server.answers import make_receive, set_length
+from modeshift.server.answers import with_body
 from modeshift.server.checkpointer import database
 from modeshift.server.gate import refuse
 from modeshift.server.thread_modes import call_server
@@ -93,7 +93,7 @@ class RunClaims:
                 await self.claims.settle(thread)
             if is_run:
                 body = translate_run(body, holder)
-                scope, receive = set_length(scope, body), make_receive(body, receive)
+                scope, receive = with_body(scope, receive, body)
             if scope["method"] == "DELETE":
                 send = _forget_first(thread, send)
             goes_on = await self._pass_on(scope, receive, send) < BAD and is_run
@@ -124,7 +124,7 @@ class RunClaims:
             answer = JSONResponse([each.json() for each in shown if each.is_success])
             await answer(scope, receive, send)
         else:
-            await self.app(set_length(scope, body), make_receive(body, receive), send)
+            await self.app(*with_body(scope, receive, body), send)
 
     async def _await_end(self, thread: str, run: str, request: Request) -> None:
         """Wait for the end of a run in another process, whose stream cannot be read here."""

@@ -184,6 +184,8 @@ def banner(settings: Settings, deps: AgentDeps, address: str) -> str:
         for slug in deps.catalog
         if (mode := deps.catalog[slug]).model is not None
     ]
+    shared, each = settings.workspaces, settings.workspaces_per
+    place = f"{shared}, one for each {each}" if shared else settings.workspace
     has_workspace, doctor = deps.toolbox.has_workspace, "make doctor says what is enforced"
     return "\n".join(
         (
@@ -191,7 +193,7 @@ def banner(settings: Settings, deps: AgentDeps, address: str) -> str:
             *own,
             f"modes      {', '.join(deps.catalog)}  (make modes says what they may do)",
             *(f"notice     {notice}" for notice in deps.notices),
-            *([f"workspace  {_describe_workspaces(settings)}"] if has_workspace else []),
+            *([f"workspace  {place}"] if has_workspace else []),
             f"approvals  {settings.approvals}",
             *([f"commands   {_describe_sandbox(deps)}  ({doctor})"] if has_workspace else []),
             f"token      {'asked for' if settings.tokens else 'none; this machine only'}",
@@ -200,12 +202,6 @@ def banner(settings: Settings, deps: AgentDeps, address: str) -> str:
             f"address    {address}  (open it in a browser; Ctrl-C stops the server)",
         )
     )
-
-
-def _describe_workspaces(settings: Settings) -> str:
-    if settings.workspaces is None:
-        return str(settings.workspace)
-    return f"{settings.workspaces}, one for each {settings.workspaces_per}"
 
 
 def format_address(host: str, port: int) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from langgraph.types import Interrupt
 from modeshift.agent import Run, Thread, open_agent
 from modeshift.calls.requests import build_title
 from modeshift.commands.dev import DEFAULTS, find_server
-from modeshift.commands.run_rules import RunRules, load_rules
+from modeshift.commands.run_rules import RunRule, decide_by, load_rules
 from modeshift.configuration.prices import Prices, load_prices
 from modeshift.configuration.settings import load_settings
 from modeshift.events import Wrote
@@ -108,7 +108,9 @@ class _HeadlessRun:
             )
             return status
 
-    async def _go_on(self, thread: Thread, run: Run, rules: RunRules, prices: Prices) -> None:
+    async def _go_on(
+        self, thread: Thread, run: Run, rules: Sequence[RunRule], prices: Prices
+    ) -> None:
         while True:
             question = None
             async with aclosing(run.events()) as events:  # closing them stops the run
@@ -123,7 +125,7 @@ class _HeadlessRun:
             deps, mode = await thread.deps(), (await thread.state()).values["mode"]
             decisions = []
             for action in question.value["action_requests"]:
-                decision = await rules.decide(deps, action, mode)
+                decision = await decide_by(rules, deps, action, mode)
                 decisions.append(decision)
                 is_denied = decision["type"] == "reject"
                 self.has_denied |= is_denied

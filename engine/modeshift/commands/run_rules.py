@@ -1,7 +1,6 @@
-"""``RunRules``: what ``make run`` allows where a person would be asked; all else it denies."""
+"""``RunRule``: what ``make run`` allows where a person would be asked; all else it denies."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
@@ -33,20 +32,15 @@ class RunRule(BaseModel):
 _RULES = TypeAdapter(list[RunRule])
 
 
-@dataclass(frozen=True)
-class RunRules:
-    """Rules that are of this clone's modes and tools."""
-
-    rules: Sequence[RunRule] = ()
-
-    async def decide(self, deps: AgentDeps, action: ActionRequest, mode: str) -> GivenDecision:
-        """Approve what a rule of the mode allows. What a person decides each time is denied."""
-        for rule in self.rules:
-            if (rule.mode, rule.tool) == (mode, action["name"]) and await _allows(
-                deps, action, rule.pattern
-            ):
-                return APPROVE
-        return {"type": "reject", "message": DENIED}
+async def decide_by(
+    rules: Sequence[RunRule], deps: AgentDeps, action: ActionRequest, mode: str
+) -> GivenDecision:
+    """Approve what a rule of the mode allows. What a person decides each time is denied."""
+    for rule in rules:
+        is_for = (rule.mode, rule.tool) == (mode, action["name"])
+        if is_for and await _allows(deps, action, rule.pattern):
+            return APPROVE
+    return {"type": "reject", "message": DENIED}
 
 
 async def _allows(deps: AgentDeps, action: ActionRequest, pattern: str) -> bool:
@@ -65,10 +59,10 @@ async def _allows(deps: AgentDeps, action: ActionRequest, pattern: str) -> bool:
     return is_same and subject.certainly_matches(pattern)
 
 
-def load_rules(deps: AgentDeps, settings: Settings, file: Path | None) -> RunRules:
+def load_rules(deps: AgentDeps, settings: Settings, file: Path | None) -> list[RunRule]:
     """The rules in the file; without one, none. Raises ``ConfigurationError``, with what to do."""
     if file is None:
-        return RunRules()
+        return []
     workspace = settings.workspaces or settings.workspace
     if _leads_through(file.absolute(), workspace.resolve()):
         raise ConfigurationError(
@@ -83,7 +77,7 @@ def load_rules(deps: AgentDeps, settings: Settings, file: Path | None) -> RunRul
     for number, rule in enumerate(rules, 1):
         if problem := _find_problem(deps, rule):
             raise ConfigurationError(f"{file}: rule {number}: {problem}")
-    return RunRules(rules)
+    return rules
 
 
 def _leads_through(file: Path, folder: Path) -> bool:

@@ -126,7 +126,7 @@ def main(*, show: bool = False, revoke: bool = False) -> Iterator[str | YesOrNo]
         return
     files = read_project(workspace)
     servers = read_project_servers(workspace)
-    if not files and not servers:
+    if not files and not any(servers):
         yield f"{workspace.root} has no modes or rules of its own; there is nothing to trust"
     elif show:
         yield from _show(files)

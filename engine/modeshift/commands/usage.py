@@ -1,10 +1,10 @@
 """``make usage``: the tokens that threads have taken, and what they cost where that is known."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from json import dumps
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from modeshift.agent import find_title
 from modeshift.configuration.databases import list_kept
@@ -30,7 +30,7 @@ _QUERY = """
     ORDER BY thread_id, checkpoint_id
 """
 MAX_SHOWN = 60
-_HEADS = ("answers", "input", "cached", "written", "output")
+_HEADS = ("answers", "input", "cache_read", "cache_write", "output")
 
 
 class ThreadUsage(NamedTuple):
@@ -55,9 +55,11 @@ def main(thread: str | None = None, *, json: bool = False) -> Iterator[str]:
     for row in threads:
         total = add_tokens(total, row.taken)
     if json:
+        rows = [
+            {**each._asdict(), "cost": _as_text(prices.find_cost(each.taken))} for each in threads
+        ]
         all_ = {"taken": total, "cost": _as_text(_find_total(threads, prices))}
-        data = {"currency": CURRENCY, "threads": _as_data(threads, prices), "all": all_}
-        yield dumps(data, indent=2)
+        yield dumps({"currency": CURRENCY, "threads": rows, "all": all_}, indent=2)
         return
     if total:
         yield f"{'':38}" + "".join(f"{head:>12}" for head in _HEADS)
@@ -87,21 +89,14 @@ async def read_threads(database: Database, id: str | None = None) -> list[Thread
         usage = cast("Usage", values.get("usage", {}))
         known = threads.get(thread)
         before = {} if known is None else known.taken
-        title = await _read_title(database, thread, first) if known is None else known.title
+        title = "" if known is None else known.title
+        if known is None:  # by what its first run was given
+            begun = await read_newest(database, thread, first)
+            title = to_one_line(find_title(begun.get("__start__") or {}), MAX_SHOWN)
         taken = add_tokens(before, usage.get("thread", {}), times)
         turn = usage.get("turn") or {}
         threads[thread] = ThreadUsage(thread, title, taken, turn, usage.get("last"))
     return list(threads.values())
-
-
-async def _read_title(database: Database, thread: str, first: str) -> str:
-    """By what the thread's first run was given, which its ``first`` checkpoint has."""
-    values = await read_newest(database, thread, first)
-    return to_one_line(find_title(values.get("__start__") or {}), MAX_SHOWN)
-
-
-def _as_data(threads: list[ThreadUsage], prices: Prices) -> list[dict[str, Any]]:
-    return [{**each._asdict(), "cost": _as_text(prices.find_cost(each.taken))} for each in threads]
 
 
 def _as_text(cost: Decimal | None) -> str | None:
@@ -125,14 +120,8 @@ def _describe(thread: ThreadUsage, prices: Prices, with_turn: bool) -> Iterator[
 
 def _list_models(taken: dict[str, Tokens]) -> Iterator[str]:
     for model, tokens in sorted(taken.items()):
-        parts = (
-            tokens["answers"],
-            tokens["input"],
-            tokens["cache_read"],
-            tokens["cache_write"],
-            tokens["output"],
-        )
-        yield f"    {model:34}" + "".join(f"{part:>12,}" for part in parts)
+        counts = cast("Mapping[str, int]", tokens)
+        yield f"    {model:34}" + "".join(f"{counts[head]:>12,}" for head in _HEADS)
         if tokens["unknown"]:
             yield f"      and {tokens['unknown']} without a count: what they took is not known"
 

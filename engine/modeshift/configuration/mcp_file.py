@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -241,16 +241,11 @@ class FoundServer:
     """Why it cannot be started."""
 
 
-@dataclass(frozen=True)
-class ProjectServers:
+class ProjectServers(NamedTuple):
     """What a workspace's files say: each server with its file, and what was left out."""
 
     entries: Mapping[str, tuple[str, ServerEntry]]
-    warnings: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        """Whether there is anything to trust."""
-        return bool(self.entries or self.warnings)
+    warnings: tuple[str, ...]
 
 
 def read_project_servers(workspace: Workspace) -> ProjectServers:
@@ -332,9 +327,8 @@ def _list_project(
         waiting.append(f"{name!r} of {file} ({problem})")
         yield FoundServer(name, file, problem=problem)
     if waiting:
-        more = f", and {len(waiting) - 10} more" if len(waiting) > 10 else ""
         last.notices.append(
-            f"MCP servers of {root} that are not started: {', '.join(waiting[:10])}{more}; "
+            f"MCP servers of {root} that are not started: {', '.join(waiting)}; "
             f"look at them: make trust WORKSPACE={root}"
         )
     last.notices += project.warnings

@@ -54,7 +54,7 @@ class PromptRules:
 
     def render(self, slug: str | None) -> str:
         """The rules for one mode, or for every mode, as Markdown; cut at ``MAX_CHARACTERS``."""
-        return cut(self._join(slug))
+        return cut("\n\n".join(rule.render() for rule in self._rules if rule.slug == slug))
 
     def find_problems(self, modes: Collection[str]) -> Iterator[str]:
         """A notice for rules that do not fit, and for those of a mode that is not among these."""
@@ -72,9 +72,6 @@ class PromptRules:
         rules = [rule for rule in self._rules if rule.slug == slug]
         ends = (end - 2 for end in accumulate(len(rule.render()) + 2 for rule in rules))
         return [rule.name for rule, end in zip(rules, ends, strict=True) if end > MAX_CHARACTERS]
-
-    def _join(self, slug: str | None) -> str:
-        return "\n\n".join(rule.render() for rule in self._rules if rule.slug == slug)
 
 
 def cut(text: str) -> str:

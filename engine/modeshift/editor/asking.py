@@ -76,12 +76,6 @@ class CallQuestion:
         content = (*_show_call(action, view, preview), description)
         return cls(view, content, tuple(_offer_approval(action, view)))
 
-    def find_option(self, response: schema.RequestPermissionResponse) -> Option | None:
-        """The chosen option; None if the dialog was closed, or for one that was not offered."""
-        outcome = response.outcome
-        chosen = outcome.option_id if isinstance(outcome, schema.AllowedOutcome) else None
-        return next((option for option in self.options if option.id == chosen), None)
-
 
 def _show_plans(preview: Preview | None) -> Iterator[ShownContent]:
     """The Markdown files that a mode has written, for whoever decides on leaving it."""
@@ -145,13 +139,10 @@ def _offer_approval(action: ActionRequest, view: ToolCallView) -> Iterator[Optio
     if "remember" in action:
         # For a fetch it is the whole site, of which the title shows one page; a host's name says
         # at its end whose it is.
-        is_site = view.effect.reaches_network
-        label = (
-            to_one_line(action["remember"], MAX_SITE)
-            if is_site
-            else to_one_line(view.title, MAX_LABEL)
-        )
-        name = f"Always in this session: {label}"
+        shown, most = view.title, MAX_LABEL
+        if view.effect.reaches_network:
+            shown, most = action["remember"], MAX_SITE
+        name = f"Always in this session: {to_one_line(shown, most)}"
         yield Option("always", name, "allow_always", {"type": "approve", "remember": True})
         if whose := get_server_part(action["name"]):
             name = f"Always in this session: all of {whose}"
@@ -226,7 +217,10 @@ async def _decide(
 
 
 async def _ask(updates: SessionUpdates, question: CallQuestion) -> Option | None:
-    """Have the editor ask; None if its dialog was closed. A cancel takes the question back."""
+    """Have the editor ask; None if its dialog was closed, or for an option that was not offered.
+
+    A cancel takes the question back.
+    """
     try:
         answer = await updates.editor.client.request_permission(
             session_id=updates.id,
@@ -236,7 +230,9 @@ async def _ask(updates: SessionUpdates, question: CallQuestion) -> Option | None
                 for option in question.options
             ],
         )
-        return question.find_option(answer)
+        outcome = answer.outcome
+        chosen = outcome.option_id if isinstance(outcome, schema.AllowedOutcome) else None
+        return next((option for option in question.options if option.id == chosen), None)
     except asyncio.CancelledError:
         await updates.editor.withdraw(question.view.id)
         raise

@@ -245,7 +245,7 @@ class Turn:
                 if planned["denied"] is None:
                     await updates.begin_call(deps, planned)
             case Begun("compact_history"):
-                await updates.begin_compaction()
+                await updates.say("> The conversation is being summarized.\n\n")
             case Wrote(update=update):
                 await updates.show_update(deps, event)
                 for notice in update.get("notices", ()):

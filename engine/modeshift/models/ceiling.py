@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from modeshift.models.usage import Tokens, Usage
 from modeshift.modes.errors import ConfigurationError
@@ -60,7 +60,8 @@ class Ceiling:
 class Reached(NamedTuple):
     """A ceiling that is reached."""
 
-    scope: Literal["turn", "thread"]
+    scope: str
+    """``turn`` or ``thread``."""
     ceiling: Ceiling
     spent: Decimal
 
@@ -84,15 +85,10 @@ class Ceilings:
         Raises ``ConfigurationError`` where a price is not known.
         """
         found, allowed = list[Reached](), usage.get("allowed", {})
-        if self.turn is not None:
-            found.append(Reached("turn", self.turn, self._measure(self.turn, usage.get("turn"))))
-        if self.thread is not None:
-            spent = self._measure(self.thread, usage.get("thread"))
-            found.append(Reached("thread", self.thread, spent))
-        return [
-            each for each in found
-            if each.spent >= Decimal(allowed.get(each.scope, each.ceiling.amount))
-        ]  # fmt: skip
-
-    def _measure(self, ceiling: Ceiling, taken: Mapping[str, Tokens] | None) -> Decimal:
-        return ceiling.measure(taken or {}, self.find_cost)
+        both = ("turn", self.turn, usage.get("turn")), ("thread", self.thread, usage.get("thread"))
+        for scope, ceiling, taken in both:
+            if ceiling is not None:
+                spent = ceiling.measure(taken or {}, self.find_cost)
+                if spent >= Decimal(allowed.get(scope, ceiling.amount)):
+                    found.append(Reached(scope, ceiling, spent))
+        return found

@@ -18,7 +18,7 @@ from modeshift.models.providers import (
     is_local,
 )
 from modeshift.models.service import CacheTTL, ModelService, choose_tools_way
-from modeshift.models.usage import find_listed_window, find_window
+from modeshift.models.usage import find_listed_window
 from modeshift.modes.errors import ConfigurationError, MissingKeyError
 from modeshift.modes.mode import Level, Mode
 from modeshift.modes.plain_text import to_one_line
@@ -103,7 +103,8 @@ class Models:
         """The context window of the mode's model, in tokens; None if that is not known."""
         model, server = self[mode], self.service(mode).server
         known = self._context_window or getattr(model, "num_ctx", None)
-        known = known or (server.window if server is not None else None) or find_window(model)
+        known = known or (server.window if server is not None else None)
+        known = known or (model.profile or {}).get("max_input_tokens")  # LangChain's table
         return known or find_listed_window(mode.model or self.default)
 
     def __getitem__(self, mode: Mode) -> BaseChatModel:

@@ -7,7 +7,6 @@ only where somebody starts it.
 from decimal import Decimal
 from typing import TYPE_CHECKING, cast
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from typing_extensions import TypedDict
 
@@ -58,12 +57,6 @@ class Usage(TypedDict, total=False):
 NEW_TURN = Usage(turn=None)
 NO_FILL = Usage(last=None)
 """The update after what the last answer was given to has been replaced by something shorter."""
-
-
-def find_window(model: BaseChatModel) -> int | None:
-    """How many tokens the model reads at most: as set for Ollama, or by LangChain's table."""
-    window = getattr(model, "num_ctx", None) or (model.profile or {}).get("max_input_tokens")
-    return window if isinstance(window, int) and window > 0 else None
 
 
 def count_answer(answer: AIMessage, model: str, window: int | None) -> Usage:

@@ -6,8 +6,7 @@ from typing import Any
 import yaml
 
 from modeshift.modes.errors import ModeFileError
-from modeshift.modes.file_lines import Loader
-from modeshift.modes.files import MODES, UnfitError, check_size, clean_layout, clean_name
+from modeshift.modes.files import MODES, Loader, UnfitError, check_size, clean_layout, clean_name
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.matching import EVERY
 from modeshift.modes.rules.permissions import Kind, Rules

@@ -15,11 +15,12 @@ from pydantic.alias_generators import to_camel
 
 from modeshift.modes.errors import ModeFileError
 from modeshift.modes.facts import ProjectTests
-from modeshift.modes.file_lines import Loader, find_edge_lines
 from modeshift.modes.mode import MODEL, Level, Mode, ModePrompt, ModeText
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.permissions import Kind, Rules, with_patterns
 
+# The C parser is ten times as fast; not every PyYAML is built with it.
+Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 # A line up to its first word, and behind its key.
 _LAYOUT = re.compile(
     '^[ \u00a0\u200b\u2060\ufeff-]*(?:"?[\\w-]+"?:\u00a0+)?', re.MULTILINE | re.ASCII
@@ -277,7 +278,7 @@ def _parse_mode(
         if isinstance(entry, dict):
             entry = _clean_entry(entry, slug, dropped)
             if entry.keys() & {*EDGES, "enter_from"}:
-                lines = find_edge_lines(text, place, EDGES)
+                lines = _find_edge_lines(text, place)
                 entry["lines"] = lines
         written = ModeText.model_validate(entry)
         return Mode.model_construct(**dict(written), level=level, file=name)
@@ -288,6 +289,29 @@ def _parse_mode(
         raise ModeFileError(f"{where}: {_describe_problems(error)}") from error
     except ValueError as error:
         raise ModeFileError(f"{where}: {error}") from error
+
+
+def _find_edge_lines(text: str, place: Sequence[str | int]) -> dict[str, int]:
+    """The line in which each edge of a mode stands, by its key, and by that and its number."""
+    try:
+        node: Any = yaml.compose(text.removeprefix("\ufeff"), Loader=Loader)
+    except yaml.YAMLError:  # JSON that is not YAML, too
+        return {}
+    for step in place:
+        parts = node.value
+        node = (
+            parts[step]
+            if isinstance(step, int)
+            else next(value for key, value in parts if key.value == step)
+        )
+    lines = dict[str, int]()
+    for key, value in node.value:
+        if (name := to_camel(key.value)) in EDGES:
+            lines[name] = key.start_mark.line + 1
+            edges = value.value if isinstance(value, yaml.SequenceNode) else ()
+            for number, edge in enumerate(edges):
+                lines[f"{name}.{number}"] = edge.start_mark.line + 1
+    return lines
 
 
 def _clean_entry(entry: Mapping[str, Any], slug: str, dropped: _Dropped) -> dict[str, Any]:

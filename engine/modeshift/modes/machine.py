@@ -6,7 +6,7 @@ the turn is doing). The only module that imports python-statemachine.
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from threading import Lock
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -274,8 +274,9 @@ class Machine:
         self.chart = build_chart(modes, catalog.default, data)
         self.send = self.chart.send
         self._specs = tuple(tools)
-        self._bound: dict[str, tuple[str, ...]] = {}
-        self._whole: dict[str, list[str]] = {}
+        self._list_bound = cache(self._find_bound)
+        self._list_whole = cache(self._find_whole)
+        """The tools of a mode but those that run only commands which change nothing."""
 
     def send_all(self, now: Configuration, events: Iterable[str]) -> Configuration:
         """As ``send``, one event after the other."""
@@ -307,20 +308,15 @@ class Machine:
         }
         return {slug: names for slug, names in left_out.items() if names}
 
-    def _list_bound(self, slug: str) -> tuple[str, ...]:
-        if slug not in self._bound:
-            mode, left_out = self._catalog[slug], self.left_out.get(slug, ())
-            offered = (tool.name for tool in self._specs if is_offered(mode, tool))
-            self._bound[slug] = tuple(name for name in offered if name not in left_out)
-        return self._bound[slug]
+    def _find_bound(self, slug: str) -> tuple[str, ...]:
+        mode, left_out = self._catalog[slug], self.left_out.get(slug, ())
+        offered = (tool.name for tool in self._specs if is_offered(mode, tool))
+        return tuple(name for name in offered if name not in left_out)
 
-    def _list_whole(self, slug: str) -> list[str]:
-        """The tools but those that run only commands which change nothing."""
-        if slug not in self._whole:
-            mode, bound = self._catalog[slug], self._list_bound(slug)
-            to_look = {tool.name for tool in self._specs if only_looks(mode, tool)}
-            self._whole[slug] = [name for name in bound if name not in to_look]
-        return self._whole[slug]
+    def _find_whole(self, slug: str) -> list[str]:
+        mode, bound = self._catalog[slug], self._list_bound(slug)
+        to_look = {tool.name for tool in self._specs if only_looks(mode, tool)}
+        return [name for name in bound if name not in to_look]
 
     def compare_tools(self, source: str, target: str) -> tuple[list[str], list[str]]:
         """The names of the tools gained, and of those lost, by a change of mode.

@@ -44,15 +44,11 @@ async def _switch_mode(step: Step) -> Update:
     return step.begin_subtask(switch) if switch.get("task") else step.enter(switch)
 
 
-async def _end_subtask(step: Step) -> Update:
-    return await step.end_subtask()
-
-
 _NODES: Mapping[str, Callable[[Step], Awaitable[Any]]] = {
     "intake": _intake,
     "review": _review,
     "switch_mode": _switch_mode,
-    "end_subtask": _end_subtask,
+    "end_subtask": Step.end_subtask,
 }
 
 
@@ -193,7 +189,7 @@ def _rename(place: Place, names: Mapping[str, str], limit: str | None) -> Place:
         limit,
         place.approvals,
         place.switch and _rename_switch(place.switch, names),
-        place.task and _rename_task(place.task, names),
+        place.task and Task(names[place.task.mode], *place.task[1:]),
         place.parents and tuple([_rename_frame(frame, names) for frame in place.parents]),
         place.facts,
     )
@@ -205,11 +201,7 @@ def _rename_switch(switch: Pending, names: Mapping[str, str]) -> Pending:
     return Pending(names[target], is_task, approvals, then, how)
 
 
-def _rename_task(task: Task, names: Mapping[str, str]) -> Task:
-    return Task(names[task.mode], task.approvals, task.depth)
-
-
 def _rename_frame(frame: Frame, names: Mapping[str, str]) -> Frame:
     mode, approvals, task, then, facts = frame
     then = then and tuple([_rename_switch(following, names) for following in then])
-    return Frame(names[mode], approvals, task and _rename_task(task, names), then, facts)
+    return Frame(names[mode], approvals, task and Task(names[task.mode], *task[1:]), then, facts)

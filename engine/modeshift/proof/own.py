@@ -123,8 +123,7 @@ def _build_before(values: Mapping[str, str]) -> MoveCheck:
     condition = parse_condition(values["must"])
 
     def comes_too_early(seats: Seats, place: Place, move: Move) -> str | None:
-        is_by_hand = place.switch is not None and place.switch.how == "by hand"
-        if is_by_hand:
+        if place.switch is not None and place.switch.how == "by hand":
             return None
         if "enter" in values:
             is_due = place.mode != move.to.mode == values["enter"]

@@ -75,7 +75,7 @@ class BindAnswers:
                 await refuse(scope, receive, send, bound, status=409)
                 return
             body = json.dumps({**bound, "multitask_strategy": "reject"}).encode()
-        await self._pass_on(set_length(scope, body), make_receive(body, receive), send)
+        await self._pass_on(*with_body(scope, receive, body), send)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         read = _READS.fullmatch(scope["path"]) if scope["type"] == "http" else None
@@ -181,18 +181,14 @@ def _add_question_ids(resume: object, names: dict[str, str]) -> Any:
     }
 
 
-def set_length(scope: Scope, body: bytes) -> Scope:
-    """The request with another body."""
+def with_body(scope: Scope, receive: Receive, body: bytes) -> tuple[Scope, Receive]:
+    """The request with this body, which has been read or is another; then what comes behind it."""
     dropped = (b"content-length", b"transfer-encoding")
     headers = [(name, value) for name, value in scope["headers"] if name not in dropped]
-    return {**scope, "headers": [*headers, (b"content-length", str(len(body)).encode())]}
-
-
-def make_receive(body: bytes, then: Receive) -> Receive:
-    """An ASGI ``receive`` that returns the body, and after it what ``then`` returns."""
+    headers.append((b"content-length", str(len(body)).encode()))
     messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
-    async def receive() -> Message:
-        return next(messages, None) or await then()
+    async def receive_again() -> Message:
+        return next(messages, None) or await receive()
 
-    return receive
+    return {**scope, "headers": headers}, receive_again

@@ -78,11 +78,6 @@ async def owners_of(database: Database, thread_id: str) -> set[str | None]:
     return {name for (name,) in await database.execute(query, thread=thread_id)}
 
 
-async def read_values(thread_id: str) -> dict[str, Any]:
-    """What the thread's newest checkpoint itself has."""
-    return await read_newest(database, thread_id)
-
-
 async def read_questions() -> list[float]:
     """When each question was asked that waits for a person, in seconds since 1970."""
     return [_get_time(UUID(id)) for id in await list_questions(database)]

@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from modeshift.modes.errors import InvalidInputError
-from modeshift.server.answers import make_receive, set_length
+from modeshift.server.answers import with_body
 from modeshift.server.gate import refuse
 from modeshift.storage.kept_threads import spell_thread
 
@@ -33,7 +33,7 @@ class OneSpelling:
             except (InvalidInputError, RecursionError) as error:
                 await refuse(scope, receive, send, str(error), status=422)
                 return
-            scope, receive = set_length(scope, body), make_receive(body, receive)
+            scope, receive = with_body(scope, receive, body)
         await self.app(scope, receive, send)
 
 

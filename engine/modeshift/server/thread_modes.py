@@ -24,8 +24,9 @@ from modeshift.modes.edges.conditions import parse_condition
 from modeshift.modes.edges.edge_table import Way
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.phases import Phase
-from modeshift.server.checkpointer import is_opened, read_values
+from modeshift.server.checkpointer import database, is_opened
 from modeshift.storage.kept_threads import spell_thread
+from modeshift.storage.threads import read_newest
 from modeshift.threads.checks import check_settings
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import REVISION, RIGHTS, SETTINGS, Mailbox
@@ -185,7 +186,7 @@ async def create_thread(request: Request) -> Response:
     places = Workspaces(settings, mailbox)
     checked = check_settings(deps, {key: body.pop(key) for key in RIGHTS if key in body})
     thread = str(body.setdefault("thread_id", str(uuid4())))
-    choice, chosen = (thread, get_request_user(request), workspace), None
+    choice, chosen = (thread, str(request.user.identity), workspace), None
     if workspace is not None or settings.workspaces is not None:
         chosen = await places.choose(*choice)
     created = await call_server(request, "POST", "/threads", body)
@@ -209,12 +210,7 @@ async def get_deps(request: Request) -> AgentDeps:
     thread = request.path_params.get("id") or request.query_params.get("thread", "")
     thread = thread and spell_thread(thread)
     store = await get_request_store(request)
-    return (await get_served(thread, get_request_user(request), store)).deps
-
-
-def get_request_user(request: Request) -> str:
-    """Whose request it is."""
-    return str(request.user.identity)
+    return (await get_served(thread, str(request.user.identity), store)).deps
 
 
 async def _get_parts(request: Request) -> tuple[AgentDeps, Mailbox]:
@@ -234,7 +230,7 @@ async def get_request_store(request: Request) -> BaseStore:
 async def _read(request: Request, mailbox: Mailbox) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the state has, and what it has not taken in yet."""
     if is_opened():
-        values = await read_values(request.path_params["id"])
+        values = await read_newest(database, request.path_params["id"])
     if not is_opened() or values.get("subtask"):  # who waits for it is in earlier checkpoints
         state = await call_server(request, "GET", f"{_get_thread(request)}/state")
         values = dict(state.json()["values"] or {})

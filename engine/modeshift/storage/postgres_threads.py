@@ -84,13 +84,8 @@ async def build_saver(database: Database) -> PostgresSaver:
 
 async def build_store(database: Database) -> AsyncPostgresStore:
     """For this event loop."""
-    return AsyncPostgresStore(await _open_pool(database))
-
-
-async def _open_pool(database: Database) -> Any:
-    """Connections with the rows that LangGraph expects."""
     assert isinstance(database, PostgresDatabase)
-    return await database.open_pool()
+    return AsyncPostgresStore(await database.open_pool())  # type: ignore[arg-type]  # as above
 
 
 async def migrate(database: Database, store: AsyncPostgresStore) -> None:
@@ -104,11 +99,12 @@ async def migrate(database: Database, store: AsyncPostgresStore) -> None:
 @asynccontextmanager
 async def migrating(database: Database) -> AsyncIterator[None]:
     """Keep off other processes that migrate during the block; raises ``StorageError``."""
-    async with (await _open_pool(database)).connection() as connection:
+    assert isinstance(database, PostgresDatabase)
+    async with (await database.open_pool()).connection() as connection:
         # No transaction, and no statement that waits: CREATE INDEX CONCURRENTLY waits for both.
         for _ in range(_SECONDS * 10):
             cursor = await connection.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK])
-            if (await cursor.fetchone())[0]:
+            if await cursor.fetchone() == (True,):
                 break
             await asyncio.sleep(0.1)
         else:

@@ -35,13 +35,18 @@ class _Connection:
 
     async def end(self, statement: str) -> None:
         """End the transaction if there is one."""
-        await self._run(lambda: self._end(statement))
+        await self.run(lambda opened: opened.in_transaction and opened.execute(statement))
 
     async def close(self) -> None:
         await self._run(self._close)
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._run(lambda: work(self._get()))
+        def use() -> T:
+            if self._sqlite is None:
+                self._sqlite = self._open()
+            return work(self._sqlite)
+
+        return await self._run(use)
 
     async def _run(self, work: Callable[[], T]) -> T:
         """The result of ``work``; a caller that is cancelled still waits for its end."""
@@ -53,15 +58,6 @@ class _Connection:
             raise
         except sqlite3.Error as error:
             raise StorageError(f"{self._file} cannot be used now: {error}") from error
-
-    def _get(self) -> sqlite3.Connection:
-        if self._sqlite is None:
-            self._sqlite = self._open()
-        return self._sqlite
-
-    def _end(self, statement: str) -> None:
-        if self._sqlite is not None and self._sqlite.in_transaction:
-            self._sqlite.execute(statement)
 
     def _close(self) -> None:
         if self._sqlite is not None:

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 import httpx
 
+from modeshift.agent import APPROVE, open_agent
 from modeshift.modes.policy import Approvals, cut_verdict, verdict
 from modeshift.project import load_project
 from modeshift.testing.agent import make_agent
@@ -111,8 +112,7 @@ async def check_server() -> None:
         assert process.stdout is not None
         reading = asyncio.create_task(process.stdout.read())  # else it waits once a pipe is full
         try:
-            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
-                await _talk(http)
+            await _talk(f"http://127.0.0.1:{port}")
         finally:
             os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
@@ -149,27 +149,21 @@ def _find_port() -> int:
         return int(listening.getsockname()[1])
 
 
-async def _talk(http: httpx.AsyncClient) -> None:
-    refused = await http.get("/modes", headers={"Origin": FOREIGN})
+async def _talk(address: str) -> None:
+    async with httpx.AsyncClient(timeout=60) as http:
+        refused = await http.get(f"{address}/modes", headers={"Origin": FOREIGN})
     expect(refused.status_code == 403, f"a web page of {FOREIGN} may read /modes")
-    modes = [mode["slug"] for mode in (await http.get("/modes")).json()]
-    first = load_modes().catalog.default
-    thread = (await http.post("/threads", json={})).json()["thread_id"]
-    for target in (slug for slug in modes if slug != first):
-        said = {"role": "user", "content": f"switch to {target}: a check"}
-        await _run(http, thread, input={"messages": [said], "mode": first})
-        state = (await http.get(f"/threads/{thread}/state")).json()
-        waits = bool(state["tasks"] and state["tasks"][0]["interrupts"])
-        if not waits:
-            continue  # there is no edge
-        expect(state["values"]["mode"] == first, "a switch takes effect before anybody says yes")
-        await _run(http, thread, command={"resume": {"decisions": [{"type": "approve"}]}})
-        state = (await http.get(f"/threads/{thread}/state")).json()
-        reached = [change["target"] for change in state["values"]["mode_changes"]]
-        expect(target in reached, f"an approved switch does not lead to {target} mode")
-        return
-
-
-async def _run(http: httpx.AsyncClient, thread: str, **body: object) -> None:
-    done = await http.post(f"/threads/{thread}/runs/wait", json={"assistant_id": "agent", **body})
-    expect(done.status_code == 200, f"the server says {done.status_code}: {done.text}")
+    first, *others = load_modes().catalog
+    async with open_agent(address=address) as agents:
+        thread = agents.thread()
+        for target in others:
+            question = await thread.say(f"switch to {target}: a check", mode=first)
+            if question is None:
+                continue  # there is no edge
+            mode = (await thread.state()).values["mode"]
+            expect(mode == first, "a switch takes effect before anybody says yes")
+            await thread.answer(question, [APPROVE])
+            changes = (await thread.state()).values["mode_changes"]
+            reached = [change["target"] for change in changes]
+            expect(target in reached, f"an approved switch does not lead to {target} mode")
+            return

@@ -10,26 +10,19 @@ from pathlib import Path
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.machine import Machine
-from modeshift.modes.mode import Mode
 from modeshift.project import load_project
 from modeshift.testing.modes import load_modes
 
 
 def modes_table(catalog: Catalog) -> str:
     """The modes, as a Markdown table."""
-    rows = [
-        f"| `{slug}`{' (the default)' if slug == catalog.default else ''} "
-        f"| {_groups(catalog[slug])} | {catalog[slug].description} |"
-        for slug in catalog
-    ]
-    return "\n".join(["| mode | tool groups | for |", "|---|---|---|", *rows])
-
-
-def _groups(mode: Mode) -> str:
-    return ", ".join(
-        grant.group + (f" (`{limit}`)" if (limit := grant.file_regex or grant.sandbox) else "")
-        for grant in mode.groups
-    )
+    lines = ["| mode | tool groups | for |", "|---|---|---|"]
+    for slug, mode in catalog.items():
+        default = " (the default)" if slug == catalog.default else ""
+        limits = [(grant.group, grant.file_regex or grant.sandbox) for grant in mode.groups]
+        groups = ", ".join(f"{group} (`{limit}`)" if limit else group for group, limit in limits)
+        lines.append(f"| `{slug}`{default} | {groups} | {mode.description} |")
+    return "\n".join(lines)
 
 
 def make_parts(catalog: Catalog) -> dict[str, str]:

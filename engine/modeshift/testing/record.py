@@ -5,16 +5,13 @@ SCRIPTED=1   of the scripted provider, whatever is set
 REAL=1       do not ask before money is spent
 
 Of a provider whose key is set the real service is recorded, which costs money; else Anthropic's is
-scripted. Tests that name no model are recorded of the server at OPENAI_BASE_URL, if MODEL is one of
-its models. A cassette is written once its test has passed.
+scripted. A cassette is written once its test has passed.
 """
 
 import os
 import sys
 from contextlib import suppress
-from ipaddress import ip_address
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from dotenv import load_dotenv
@@ -38,19 +35,15 @@ def main(env_file: Path | None = None) -> int:
 
 def options_for_pytest() -> list[str] | None:
     """Or None where something would cost, and nobody wants that."""
-    real, server = ({}, None) if _is_on("SCRIPTED") else (_list_real(), _find_server())
+    real = {} if _is_on("SCRIPTED") else _list_real()
     for name, key in real.items():
         sys.stdout.write(f"the REAL {name}, as {key} is set\n")
-    if server:
-        sys.stdout.write(f"tests that name no model: YOUR server {server[0]}, as {server[1]}\n")
     if "anthropic" not in real:
         sys.stdout.write("anthropic: the scripted provider\n")
     sys.stdout.flush()
-    costly = [*real, *([server[0]] if server and not _is_near(server[0]) else [])]
-    if costly and not _may_spend(costly):
+    if real and not _may_spend([*real]):
         return None
-    source = "real" if real else "scripted"
-    return [f"--record={source}", "--verbose", *(["--server", *server] if server else [])]
+    return [f"--record={'real' if real else 'scripted'}", "--verbose"]
 
 
 def _list_real() -> dict[str, str]:
@@ -64,22 +57,6 @@ def _list_real() -> dict[str, str]:
     }
 
 
-def _find_server() -> tuple[str, str] | None:
-    """The user's own server, and the model there."""
-    model = os.environ.get("MODEL", "")
-    address = PROVIDERS["openai"].address() or ""
-    is_own = model.startswith("openai:") and not is_at_openai(address or None)
-    return (address, model) if is_own else None
-
-
-def _is_near(address: str) -> bool:
-    """Whether the server is on this machine or in its network, and so takes no money."""
-    host = urlsplit(address).hostname or ""
-    with suppress(ValueError):
-        return ip_address("127.0.0.1" if host == "localhost" else host).is_private
-    return False
-
-
 def _may_spend(real: list[str]) -> bool:
     if _is_on("REAL"):
         return True
@@ -90,10 +67,8 @@ def _may_spend(real: list[str]) -> bool:
         )
         return False
     question = f"This sends prompts to {' and '.join(real)} and costs money. Go on? [y/N] "
-    sys.stdout.write(question)
-    sys.stdout.flush()
-    with suppress(KeyboardInterrupt):
-        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+    with suppress(KeyboardInterrupt, EOFError):
+        if input(question).strip().lower() in ("y", "yes"):
             return True
     sys.stdout.write("Nothing recorded. SCRIPTED=1 records the scripted provider.\n")
     return False

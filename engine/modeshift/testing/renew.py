@@ -25,23 +25,13 @@ def main() -> int:
     except ConfigurationError as error:
         sys.stderr.write(f"modeshift: {error}\n")
         return 1
-    failed = [name for name, renew in _STEPS.items() if not renew(root)]
-    if failed:
-        sys.stdout.write(f"not renewed, or not all of it: {', '.join(failed)}; see above\n")
-    sys.stdout.write("git diff shows what has changed\n")
-    return bool(failed)
-
-
-def _renew_snapshots(root: Path) -> bool:
-    return _succeeds(root, "-k", "snapshots", WRITE="1")
-
-
-def _renew_recordings(root: Path) -> bool:
-    """Recordings that play stay as they are, whoever was recorded."""
+    is_well = _succeeds(root, "-k", "snapshots", WRITE="1")
+    # Recordings that play stay as they are, whoever was recorded.
     played = ("-m", "recorded", "-o", "cache_dir=.pytest_cache")
-    if _succeeds(root, *played, "--prune", is_quiet=True):
-        return True
-    return _succeeds(root, *played, "--last-failed", "--record=scripted")
+    if not _succeeds(root, *played, "--prune", is_quiet=True):
+        is_well &= _succeeds(root, *played, "--last-failed", "--record=scripted")
+    sys.stdout.write("git diff shows what has changed\n")
+    return not is_well
 
 
 def _succeeds(root: Path, *options: str, is_quiet: bool = False, **variables: str) -> bool:
@@ -57,9 +47,6 @@ def _succeeds(root: Path, *options: str, is_quiet: bool = False, **variables: st
     if not is_well and not is_quiet:
         sys.stdout.write(done.stdout + done.stderr)
     return is_well
-
-
-_STEPS = {"snapshots": _renew_snapshots, "recordings": _renew_recordings}
 
 
 if __name__ == "__main__":

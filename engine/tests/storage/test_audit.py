@@ -4,6 +4,7 @@ import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from langgraph.graph.state import CompiledStateGraph
@@ -129,7 +130,8 @@ async def test_a_result_that_was_changed_in_the_conversation_is_found(place: Use
 
 
 def test_make_audit_prints_and_checks(place: UserFolders, run: Run) -> None:
-    assert "nothing was decided or changed in any thread" in run("audit").text
+    assert "say which: make audit THREAD=id" in run("audit").stderr
+    assert "nothing was decided" in run("audit", "--thread", str(uuid4())).stderr
     assert not place.settings().checkpoints.exists()  # a look makes no file
     thread = asyncio.run(talk(place)).id
     shown = run("audit", "--thread", thread).text
@@ -137,7 +139,6 @@ def test_make_audit_prints_and_checks(place: UserFolders, run: Run) -> None:
     assert "write_file: approve (ask: changes a file)" in shown
     assert "write_file: reject (ask: changes a file)" in shown
     assert "write_file: success (allow: " in shown
-    assert last in run("audit").text
     lines = run("audit", "--thread", thread, "--json").stdout.splitlines()
     assert [json.loads(line)["number"] for line in lines] == [1, 2, 3]
     assert json.loads(lines[-1])["entry_digest"] == last
@@ -149,10 +150,25 @@ def test_make_audit_prints_and_checks(place: UserFolders, run: Run) -> None:
     database = place.settings().open_database()
     asyncio.run(database.execute("UPDATE audit SET entry = replace(entry, 'reject', 'approve')"))
     asyncio.run(database.close())
-    for options in ((), ("--thread", thread)):
-        broken = run("audit", *options)
-        assert broken.stdout == ""
-        assert "entry 1 is not what was written, or not in its place" in broken.stderr
+    broken = run("audit", "--thread", thread)
+    assert broken.stdout == ""
+    assert "entry 1 is not what was written, or not in its place" in broken.stderr
+
+
+async def delete(place: UserFolders, id: str) -> None:
+    async with open_saver(place.settings().open_database()) as saver:
+        await saver.adelete_thread(id)
+
+
+def test_make_audit_prints_what_a_deleted_thread_leaves(place: UserFolders, run: Run) -> None:
+    thread = asyncio.run(talk(place)).id
+    last = run("audit", "--thread", thread).text.split()[-1]
+    asyncio.run(delete(place, thread))
+    shown = run("audit", "--thread", thread).text
+    assert shown.startswith("deleted 2")
+    assert f"entry 3 was the last: {last}" in shown
+    end = json.loads(run("audit", "--thread", thread, "--json").stdout)
+    assert (end["number"], end["entry_digest"]) == (3, last)
 
 
 async def test_a_run_that_is_cut_off_behind_a_decision_writes_it_once(place: UserFolders) -> None:

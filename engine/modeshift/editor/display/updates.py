@@ -40,13 +40,31 @@ from modeshift.threads.deps import AgentDeps
 from modeshift.threads.state import Planned, Subtask
 
 
-class Sender:
-    """Sends a session's updates to its editor; it knows which notices were shown."""
+class SessionUpdates:
+    """The updates of one session; mutable."""
 
-    def __init__(self, editor: Editor, session_id: str) -> None:
+    def __init__(self, editor: Editor, session_id: str, folder: Folder) -> None:
         self.editor = editor
         self.id = session_id
+        self.folder = folder
+        self.streamed = ""
+        """The text so far of the answer that is coming in."""
+        self.was_cut_off = False
+        """Whether the last answer reached the model's limit of tokens."""
+        self.subtask: Subtask | None = None
+        """The sub-task whose calls are shown."""
+        self.cut_off = frozenset[str]()
+        """The ids of calls that may have begun when a run was cut off."""
+        self._has_streamed = False
+        self._open: dict[str, ToolCallView] = {}
+        """The calls that have not ended, by id."""
+        self._results: dict[str, ToolMessage] = {}
+        """Results of calls that ended in this turn; the stored history may not have them yet."""
+        self._known = set[str]()
+        """The ids of all calls so far."""
+        self._output = LiveOutput()
         self._notices = set[str]()
+        """Those that were shown."""
 
     async def send(self, update: Any) -> None:
         """Send one update, a model of the SDK."""
@@ -85,30 +103,6 @@ class Sender:
             elif block["type"] == "text" and (text := block["text"]):
                 await self.say(text)
 
-
-class SessionUpdates(Sender):
-    """The updates of one session; mutable."""
-
-    def __init__(self, editor: Editor, session_id: str, folder: Folder) -> None:
-        super().__init__(editor, session_id)
-        self.folder = folder
-        self.streamed = ""
-        """The text so far of the answer that is coming in."""
-        self.was_cut_off = False
-        """Whether the last answer reached the model's limit of tokens."""
-        self.subtask: Subtask | None = None
-        """The sub-task whose calls are shown."""
-        self.cut_off = frozenset[str]()
-        """The ids of calls that may have begun when a run was cut off."""
-        self._has_streamed = False
-        self._open: dict[str, ToolCallView] = {}
-        """The calls that have not ended, by id."""
-        self._results: dict[str, ToolMessage] = {}
-        """Results of calls that ended in this turn; the stored history may not have them yet."""
-        self._known = set[str]()
-        """The ids of all calls so far."""
-        self._output = LiveOutput()
-
     # While the graph runs.
 
     async def show_chunk(self, deps: AgentDeps, message: AIMessageChunk) -> None:
@@ -140,10 +134,6 @@ class SessionUpdates(Sender):
             await self._end_calls([message])
         if (todos := update.get("todos")) is not None:
             await self.show_todos(todos)
-
-    async def begin_compaction(self) -> None:
-        """Show that the conversation is being summarized."""
-        await self.say("> The conversation is being summarized.\n\n")
 
     async def _show_answer(self, deps: AgentDeps, message: AIMessage) -> None:
         """Show what of an answer has not been streamed, and its calls."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 from modeshift.modes.edges.conditions import join_conditions, parse_condition
@@ -65,20 +66,16 @@ class EdgeTable:
             for slug, mode in by_slug.items()
             if mode.enter_from is not None
         }
-        self._found = dict[tuple[str, str, Way], Edge | None]()
-        self._ways = dict[tuple[str, Way], list[tuple[str, Edge]]]()
-        self._facts = dict[tuple[str, Way], tuple[str, ...]]()
+        self.find = cache(self._find)
+        """The edge from one mode to another by a way; None if there is none."""
+        self.list_ways = cache(self._list_ways)
+        """The modes to which there is an edge by a way, whether it is open or not."""
+        self.list_facts = cache(self._list_facts)
+        """The facts that the ways from a mode depend on."""
         self._groups = dict[Any, dict[str, list[str]]]()
         self._tasks = {
             slug: mode.subtasks for slug, mode in by_slug.items() if mode.subtasks is not None
         }
-
-    def find(self, source: str, target: str, way: Way) -> Edge | None:
-        """The edge from one mode to another; None if there is none."""
-        ends = source, target, way
-        if ends not in self._found:
-            self._found[ends] = self._find(*ends)
-        return self._found[ends]
 
     def _find(self, source: str, target: str, way: Way) -> Edge | None:
         if way is Way.HAND:
@@ -128,20 +125,14 @@ class EdgeTable:
                 if edge is not None and (source != target or way is Way.TASK):
                     yield source, target, edge
 
-    def list_ways(self, source: str, way: Way) -> list[tuple[str, Edge]]:
-        """The modes to which there is an edge, whether it is open or not."""
-        if (source, way) not in self._ways:
-            targets = (slug for slug in self._slugs if slug != source or way is Way.TASK)
-            edges = ((target, self.find(source, target, way)) for target in targets)
-            self._ways[source, way] = [(slug, edge) for slug, edge in edges if edge is not None]
-        return self._ways[source, way]
+    def _list_ways(self, source: str, way: Way) -> list[tuple[str, Edge]]:
+        targets = (slug for slug in self._slugs if slug != source or way is Way.TASK)
+        edges = ((target, self.find(source, target, way)) for target in targets)
+        return [(slug, edge) for slug, edge in edges if edge is not None]
 
-    def list_facts(self, source: str, way: Way) -> tuple[str, ...]:
-        """The facts that the ways from there depend on."""
-        if (source, way) not in self._facts:
-            names = (name for _, edge in self.list_ways(source, way) for name in edge.facts)
-            self._facts[source, way] = tuple(dict.fromkeys(names))
-        return self._facts[source, way]
+    def _list_facts(self, source: str, way: Way) -> tuple[str, ...]:
+        names = (name for _, edge in self.list_ways(source, way) for name in edge.facts)
+        return tuple(dict.fromkeys(names))
 
     def describe_others(
         self, source: str, target: str, way: Way, values: Mapping[str, bool | None]

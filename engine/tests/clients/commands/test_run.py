@@ -9,7 +9,7 @@ import pytest
 
 from modeshift.calls.requests import ActionRequest
 from modeshift.commands.run import EXIT_CODES
-from modeshift.commands.run_rules import RunRule, RunRules
+from modeshift.commands.run_rules import RunRule, decide_by
 from tests.clients.commands.conftest import Run, Shown
 from tests.harness.conversation import APPROVE, REJECT, Conversation, make_agent
 from tests.harness.place import UserFolders
@@ -141,15 +141,15 @@ async def test_a_path_that_leads_elsewhere_by_now_is_denied(workspace: Path) -> 
     talk = Conversation(agent)
     await talk.say("write src/a.txt: x", mode="code")
     (request,) = await talk.waiting()
-    rules = RunRules([RunRule(mode="code", tool="write_file", pattern="src/*")])
+    rules = [RunRule(mode="code", tool="write_file", pattern="src/*")]
     deps, action = agent.live.deps, cast("ActionRequest", request)
-    assert (await rules.decide(deps, action, "code"))["type"] == "reject"
+    assert (await decide_by(rules, deps, action, "code"))["type"] == "reject"
     (workspace / "src" / "a.txt").unlink()
-    assert (await rules.decide(deps, action, "code"))["type"] == "reject"
+    assert (await decide_by(rules, deps, action, "code"))["type"] == "reject"
     await talk.decide(REJECT)
     await talk.say("write src/a.txt: x")
     (action,) = cast("list[ActionRequest]", await talk.waiting())
-    assert await rules.decide(deps, action, "code") == APPROVE
+    assert await decide_by(rules, deps, action, "code") == APPROVE
 
 
 def test_a_rule_of_a_sub_tasks_mode_is_not_its_parents(place: UserFolders, say: Say) -> None:
