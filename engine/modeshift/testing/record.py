@@ -5,13 +5,16 @@ SCRIPTED=1   of the scripted provider, whatever is set
 REAL=1       do not ask before money is spent
 
 Of a provider whose key is set the real service is recorded, which costs money; else Anthropic's is
-scripted. A cassette is written once its test has passed.
+scripted. Tests that name no model are recorded of the server at OPENAI_BASE_URL, if MODEL is one of
+its models. A cassette is written once its test has passed.
 """
 
 import os
 import sys
 from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from dotenv import load_dotenv
@@ -35,15 +38,19 @@ def main(env_file: Path | None = None) -> int:
 
 def options_for_pytest() -> list[str] | None:
     """Or None where something would cost, and nobody wants that."""
-    real = {} if _is_on("SCRIPTED") else _list_real()
+    real, server = ({}, None) if _is_on("SCRIPTED") else (_list_real(), _find_server())
     for name, key in real.items():
         sys.stdout.write(f"the REAL {name}, as {key} is set\n")
+    if server:
+        sys.stdout.write(f"tests that name no model: YOUR server {server[0]}, as {server[1]}\n")
     if "anthropic" not in real:
         sys.stdout.write("anthropic: the scripted provider\n")
     sys.stdout.flush()
-    if real and not _may_spend([*real]):
+    costly = [*real, *([server[0]] if server and not _is_near(server[0]) else [])]
+    if costly and not _may_spend(costly):
         return None
-    return [f"--record={'real' if real else 'scripted'}", "--verbose"]
+    source = "real" if real else "scripted"
+    return [f"--record={source}", "--verbose", *(["--server", *server] if server else [])]
 
 
 def _list_real() -> dict[str, str]:
@@ -55,6 +62,22 @@ def _list_real() -> dict[str, str]:
         for name, key in keys.items()
         if os.environ.get(key) and (name != "openai" or is_openais)
     }
+
+
+def _find_server() -> tuple[str, str] | None:
+    """The user's own server, and the model there."""
+    model = os.environ.get("MODEL", "")
+    address = PROVIDERS["openai"].address() or ""
+    is_own = model.startswith("openai:") and not is_at_openai(address or None)
+    return (address, model) if is_own else None
+
+
+def _is_near(address: str) -> bool:
+    """Whether the server is on this machine or in its network, and so takes no money."""
+    host = urlsplit(address).hostname or ""
+    with suppress(ValueError):
+        return ip_address("127.0.0.1" if host == "localhost" else host).is_private
+    return False
 
 
 def _may_spend(real: list[str]) -> bool:

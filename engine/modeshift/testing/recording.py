@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpcore2
 import pytest
@@ -29,6 +30,8 @@ from modeshift.testing.strict_replay import StrictReplay, decode_body
 
 MODEL = "anthropic:claude-sonnet-5-5"
 """Of a test that names none."""
+HOST = "http://127.0.0.1:8080"
+"""Where recordings have a server of the user's own."""
 PASSED = pytest.StashKey[bool]()
 
 
@@ -36,13 +39,19 @@ def add_options(parser: pytest.Parser) -> None:
     """The options that ``make record`` sets."""
     group = parser.getgroup("cassettes", "cassettes; `make record` sets these")
     group.addoption("--record", choices=["scripted", "real"], help="who is recorded")
+    group.addoption(
+        "--server",
+        nargs=2,
+        metavar=("URL", "MODEL"),
+        help="the user's own, of which tests are recorded that name no model",
+    )
     group.addoption("--cassettes", help="the folder they are in")
     group.addoption("--prune", action="store_true", help="remove those of modes that are gone")
 
 
 def is_real(config: pytest.Config) -> bool:
     """Whether tests may reach a provider."""
-    return bool(config.getoption("--record") == "real")
+    return bool(config.getoption("--record") == "real" or config.getoption("--server"))
 
 
 def name_cassette(item: Any) -> str:
@@ -50,6 +59,13 @@ def name_cassette(item: Any) -> str:
     marker = item.get_closest_marker("default_cassette")
     name = marker.args[0] if marker else item.name
     return str(name).replace("[", "-").replace("]", "")
+
+
+def find_model(requests: Sequence[Request]) -> tuple[str, str]:
+    """What was recorded, as OPENAI_BASE_URL and MODEL name it; no address if it is a service's."""
+    uri = requests[0].uri if requests else ""
+    address, is_chat, _ = uri.rpartition("/chat/completions")
+    return (address, f"openai:{decode_body(requests[0].body)['model']}") if is_chat else ("", MODEL)
 
 
 class Tape:
@@ -61,6 +77,7 @@ class Tape:
         self.path, self._workspace, self._patch = path, workspace, patch
         self.replaced: WrittenInstead = ((str(workspace.parent), "/somewhere"),)
         self._source: str | None = options.getoption("--record")
+        self._server: tuple[str, str] | None = options.getoption("--server")
         self._prunes: bool = options.getoption("--prune")
         self.cassette = Cassette(str(path))
         self.replay: StrictReplay | None = None
@@ -70,7 +87,7 @@ class Tape:
     @property
     def is_recorded(self) -> bool:
         """And not played."""
-        return self._source is not None
+        return bool(self._source or self._server)
 
     def open(self, stack: ExitStack) -> None:
         """Read what there is, or make ready to write."""
@@ -105,13 +122,20 @@ class Tape:
         if not self.is_recorded and not self.path.exists():
             test = self.path.stem.partition("-")[0]
             pytest.fail(f"{self.path} is missing; record it: make record T={test}", pytrace=False)
-        if self._source == "scripted":
+        address, name = find_model([] if self.is_recorded else self.cassette.requests)
+        if self._server is not None and model is None:
+            address, name = self._server
+            self._redirect(urlsplit(address)._replace(path="").geturl())
+            self._patch.setenv("OPENAI_BASE_URL", HOST + urlsplit(address).path.rstrip("/"))
+        elif self._source == "scripted":
             self._script(steps, model or MODEL)
         elif self.is_recorded:
-            self._close_connections()
+            self._redirect(None)
+        elif address:
+            self._patch.setenv("OPENAI_BASE_URL", address)
         if self.replay is not None:
             options.setdefault("only_tools", _list_tools(self.cassette.requests))
-        agent = make_agent(self._workspace, model or MODEL, **options)
+        agent = make_agent(self._workspace, model or name, **options)
         return Conversation(agent, is_streamed=is_streamed)
 
     def _choose(self, slugs: Sequence[str]) -> Catalog:
@@ -140,17 +164,25 @@ class Tape:
 
         self._patch.setattr(httpcore2.AsyncConnectionPool, "handle_async_request", answer)
 
-    def _close_connections(self) -> None:
-        """After each request, because LangChain's clients outlive a test's event loop."""
+    def _redirect(self, to: str | None) -> None:
+        """Send what the provider's client sends to the server ``to``, if it is named.
+
+        Below the client and vcrpy, so that both see another address. Connections are closed after
+        each request, because LangChain's clients outlive a test's event loop.
+        """
         pool = httpcore2.AsyncConnectionPool
         handle = pool.handle_async_request
 
-        async def handle_alone(self: Any, request: httpcore2.Request) -> Any:
-            kept = [pair for pair in request.headers if pair[0].lower() != b"connection"]
-            request.headers = [*kept, (b"connection", b"close")]
+        async def redirected(self: Any, request: httpcore2.Request) -> Any:
+            replaced = {b"connection": b"close"}
+            if to is not None:
+                request.url = httpcore2.URL(to + request.url.target.decode())
+                replaced |= {b"host": urlsplit(to).netloc.encode()}
+            kept = [pair for pair in request.headers if pair[0].lower() not in replaced]
+            request.headers = [*kept, *replaced.items()]
             return await handle(self, request)
 
-        self._patch.setattr(pool, "handle_async_request", handle_alone)
+        self._patch.setattr(pool, "handle_async_request", redirected)
 
     def check(self) -> str | None:
         """What is wrong with it now that the test has run."""

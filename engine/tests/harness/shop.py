@@ -1,6 +1,7 @@
 """A clone that is another agent than a coding one: a shop's support, with an API of its own."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -67,6 +68,7 @@ MODES = {
 def make_shop(clone: Path) -> None:
     """Write the clone: no tool of it works on files or runs commands."""
     copy_template(clone)
+    shutil.rmtree(clone / "cassettes")
     for file in clone.glob("modes/*"):
         file.unlink()
     for slug, rest in MODES.items():

@@ -9,7 +9,8 @@ from modeshift.testing import record
 from modeshift.testing.scripted_service import SOURCE
 from tests.graph.replay.test_cassettes import cassette, run
 from tests.harness.shop import serving_api
-from tests.provider.server import KEY
+from tests.provider.script import say
+from tests.provider.server import KEY, serving
 
 SCRIPTED, REAL = "--record=scripted", "--record=real"
 OWN_TEST = """
@@ -44,23 +45,33 @@ def test_what_a_service_of_ones_own_is_asked_is_in_no_cassette(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_what_is_recorded_of_something_real_is_kept(tmp_path: Path) -> None:
-    """The scripted provider does not write over it."""
+def test_a_server_of_ones_own_is_recorded_and_kept(tmp_path: Path) -> None:
+    """Of the model there, with its key; the scripted provider does not write over it."""
     (tmp_path / "test_samples.py").write_text(OWN_TEST)
-    assert run(tmp_path, SCRIPTED, only="test_own")[0] == 0
+    key = "sk-the-key-of-a-person-1"
+    with serving([say("I am yours.")], key=key) as server:
+        address = f"{server.url}/v1"
+        options = ("--server", address, "openai:mine")
+        code, text = run(tmp_path, *options, only="test_own", OPENAI_API_KEY=key)
+    assert code == 0, text
     path = cassette(tmp_path, "test_own")
     own = path.read_text()
-    path.write_text(own.replace(SOURCE, "cloudflare"))
+    assert "I am yours." in own
+    assert [part for part in (server.url, key) if part in own] == []
+    assert ("http://127.0.0.1:8080/v1/chat/completions" in own, '"mine"' in own) == (True, True)
+    assert run(tmp_path, only="test_own")[0] == 0
+    path.write_text(own.replace(SOURCE, "uvicorn"))
     code, text = run(tmp_path, SCRIPTED, only="test_own")
-    assert "1 skipped: recorded of cloudflare, and kept: for the scripted" in text
-    assert (code, path.read_text()) == (0, own.replace(SOURCE, "cloudflare"))
+    assert "1 skipped: recorded of uvicorn, and kept: for the scripted" in text
+    assert "I am yours." in path.read_text()
     path.unlink()
     assert run(tmp_path, SCRIPTED, only="test_own")[0] == 0
     assert "api.anthropic.com" in path.read_text()
 
 
 KEYED = {"OPENAI_API_KEY": KEY}
-OWN = {"OPENAI_BASE_URL": "http://localhost:1/v1", "MODEL": "openai:a"}
+NEAR, FAR = "http://localhost:1/v1", "https://gateway.example/api/v1"
+OWN = {"OPENAI_BASE_URL": NEAR, "MODEL": "openai:a"}
 
 
 @pytest.mark.parametrize(
@@ -72,8 +83,12 @@ OWN = {"OPENAI_BASE_URL": "http://localhost:1/v1", "MODEL": "openai:a"}
         ("y", KEYED, REAL, "the REAL openai, as OPENAI_API_KEY is set"),
         (None, {**KEYED, "SCRIPTED": "1"}, SCRIPTED, "anthropic: the scripted"),
         (None, {**KEYED, "REAL": "1"}, REAL, "the REAL openai"),
-        (None, OWN, SCRIPTED, "anthropic: the scripted"),
-        (None, {**OWN, **KEYED}, SCRIPTED, "anthropic: the scripted"),
+        (None, OWN, f"{SCRIPTED} --server {NEAR} openai:a", f"YOUR server {NEAR}, as openai:a"),
+        (None, {**OWN, **KEYED}, f"{SCRIPTED} --server {NEAR} openai:a", "YOUR server"),
+        (None, {**OWN, "SCRIPTED": "1"}, SCRIPTED, "anthropic: the scripted"),
+        (None, {**OWN, "MODEL": "offline", "REAL": "1"}, SCRIPTED, "anthropic: the scripted"),
+        (None, {**OWN, "OPENAI_BASE_URL": FAR}, None, f"prompts to {FAR} and cost money"),
+        ("y", {**OWN, "OPENAI_BASE_URL": FAR}, f"{SCRIPTED} --server {FAR} openai:a", "Go on?"),
     ],
 )
 def test_nothing_is_spent_unasked(
