@@ -26,6 +26,7 @@ from modeshift.testing.modes import load_modes
 from modeshift.testing.scripted import ScriptStep
 from modeshift.testing.scripted_service import KEY, SOURCE, ScriptedService
 from modeshift.testing.scrubbing import WrittenInstead, join_stream, scrub
+from modeshift.testing.steady import Steady
 from modeshift.testing.strict_replay import StrictReplay, decode_body
 
 MODEL = "anthropic:claude-sonnet-5-5"
@@ -125,12 +126,12 @@ class Tape:
         address, name = find_model([] if self.is_recorded else self.cassette.requests)
         if self._server is not None and model is None:
             address, name = self._server
-            self._redirect(urlsplit(address)._replace(path="").geturl())
+            self._redirect(urlsplit(address)._replace(path="").geturl(), Steady())
             self._patch.setenv("OPENAI_BASE_URL", HOST + urlsplit(address).path.rstrip("/"))
         elif self._source == "scripted":
             self._script(steps, model or MODEL)
         elif self.is_recorded:
-            self._redirect(None)
+            self._redirect(None, None)
         elif address:
             self._patch.setenv("OPENAI_BASE_URL", address)
         if self.replay is not None:
@@ -164,7 +165,7 @@ class Tape:
 
         self._patch.setattr(httpcore2.AsyncConnectionPool, "handle_async_request", answer)
 
-    def _redirect(self, to: str | None) -> None:
+    def _redirect(self, to: str | None, steady: Steady | None) -> None:
         """Send what the provider's client sends to the server ``to``, if it is named.
 
         Below the client and vcrpy, so that both see another address. Connections are closed after
@@ -177,10 +178,11 @@ class Tape:
             replaced = {b"connection": b"close"}
             if to is not None:
                 request.url = httpcore2.URL(to + request.url.target.decode())
-                replaced |= {b"host": urlsplit(to).netloc.encode()}
+                replaced |= {b"host": urlsplit(to).netloc.encode(), b"accept-encoding": b"identity"}
             kept = [pair for pair in request.headers if pair[0].lower() not in replaced]
             request.headers = [*kept, *replaced.items()]
-            return await handle(self, request)
+            response = await handle(self, request)
+            return response if steady is None else await steady.make_response(response)
 
         self._patch.setattr(pool, "handle_async_request", redirected)
 

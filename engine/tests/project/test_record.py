@@ -1,18 +1,22 @@
 """``make record`` of a clone: who is asked, what is spent, what is written."""
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from modeshift.testing import record
 from modeshift.testing.scripted_service import SOURCE
+from modeshift.testing.steady import Steady
 from tests.graph.replay.test_cassettes import cassette, run
 from tests.harness.shop import serving_api
 from tests.provider.script import say
 from tests.provider.server import KEY, serving
 
 SCRIPTED, REAL = "--record=scripted", "--record=real"
+STREAM = b"data: %b\n\ndata: [DONE]\n\n"
 OWN_TEST = """
 async def test_own(recorded, workspace):
     talk = recorded("I am scripted.")
@@ -67,6 +71,36 @@ def test_a_server_of_ones_own_is_recorded_and_kept(tmp_path: Path) -> None:
     path.unlink()
     assert run(tmp_path, SCRIPTED, only="test_own")[0] == 0
     assert "api.anthropic.com" in path.read_text()
+
+
+def test_an_answer_is_made_steady() -> None:
+    """Two of another time and with other ids are alike; what the model says stays as it is."""
+
+    def answer(letter: str, created: int) -> Any:
+        call = {"id": f"call_{letter * 24}", "function": {"arguments": '{"id": "mine"}'}}
+        message = {"content": "At 12:01, chatcmpl-1", "tool_calls": [call]}
+        path = "/home/me/models/a.gguf"
+        about = {"id": f"chatcmpl-{letter * 8}", "created": created, "model": path}
+        return {**about, "timings": {"ms": created}, "choices": [{"message": message}]}
+
+    first, second = (
+        [Steady().make(form % json.dumps(answer(*how)).encode()) for form in (b"%b", STREAM)]
+        for how in (("a", 1), ("b", 2))
+    )
+    assert first == second
+    made = json.loads(first[0])
+    call = made["choices"][0]["message"]["tool_calls"][0]
+    assert (made["model"], made["created"], "timings" in made) == ("a.gguf", 0, False)
+    assert (len(call["id"]), call["id"][:5]) == (29, "call_")
+    assert call["function"] == {"arguments": '{"id": "mine"}'}
+    assert made["choices"][0]["message"]["content"] == "At 12:01, chatcmpl-1"
+    assert first[1].startswith(b'data: {"id": "chatcmpl-')
+    assert first[1].endswith(b"}\n\ndata: [DONE]\n\n")
+    steady = Steady()
+    page = b"<html>\ndata: no JSON"
+    assert steady.make(page) == page
+    once, again = (json.loads(steady.make(b'{"id": "x%d"}' % n))["id"] for n in (1, 2))
+    assert once != again != json.loads(steady.make(b'{"id": "x1"}'))["id"] == once
 
 
 KEYED = {"OPENAI_API_KEY": KEY}

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
-from string import ascii_letters, digits
 from threading import Semaphore
 from typing import Any, Literal
 
@@ -12,31 +10,15 @@ import yaml
 from langchain_core.messages import BaseMessage
 
 from modeshift.messages.instructions import remove_instructions
+from modeshift.testing.steady import Ids
 from tests.provider.digests import tokens
 
+__all__ = ["Ids"]
 ERRORS: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load(
     (Path(__file__).parent / "errors.yaml").read_text(encoding="utf-8")
 )
 """By service and kind of failure."""
 Ending = Literal["whole", "broken", "silent"]
-
-
-class Ids:
-    """Ids that look like a service's, and are the same in every recording."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def new(self, prefix: str, length: int) -> str:
-        """The prefix, and so many letters and digits."""
-        self._count += 1
-        number = int.from_bytes(sha256(f"{prefix}{self._count}".encode()).digest())
-        letters = digits + ascii_letters
-        text = ""
-        while len(text) < length:
-            number, index = divmod(number, len(letters))
-            text += letters[index]
-        return prefix + text
 
 
 @dataclass(frozen=True)
