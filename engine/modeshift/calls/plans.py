@@ -64,6 +64,8 @@ class PlanLimit:
         plan, named = f"the plan {self.plan['path']!r}", self.plan["paths"]
         if tool.effect.runs_programs and not tool.sandboxed:
             return f"runs a command, not sandboxed, which {plan} cannot limit"
+        if tool.effect.owns_tools:
+            return f"runs an agent with tools of its own, which {plan} cannot limit"
         if not tool.effect.changes_files:
             return None
         paths = [args[name] for name in tool.paths if args[name] is not None] if args else []

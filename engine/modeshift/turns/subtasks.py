@@ -128,6 +128,9 @@ async def end_subtask(
     files = _list_files(state, parent)
     target = parent["mode"] if parent["mode"] in deps.catalog else deps.catalog.default
     is_moved = bool(changed) or mode != subtask["mode"] or "mode" in host_changes
+    # A mode that is gone is left by nobody's choice, and the limit of a plan stays.
+    moves = [*state.get("mode_changes", [])[parent["changes"] :], *changes]
+    is_lifted = "mode" in host_changes or any(each["decided_by"] != "nobody" for each in moves)
     if is_moved:
         target = mode
     elif target != mode:
@@ -156,7 +159,9 @@ async def end_subtask(
             "approvals": state["approvals"] if kept else parent["approvals"],
             "written": list(dict.fromkeys([*parent["written"], *files])),
             "facts": end_conversation(deps, parent, state.get("facts", {}), target, files),
-            "approved_plan": parent.get("approved_plan") if target == parent["mode"] else None,
+            "approved_plan": (
+                None if is_lifted and target != parent["mode"] else parent.get("approved_plan")
+            ),
             "due_calls": [],
             "asked": None,
             "compact_from": 0,

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -295,7 +296,9 @@ def _choose_values(
     outer = {**(now.get("parents") or [now])[0], **news}
     known = {each["id"] for each in list_remembered(now, news)}
     policies = {each.get("approvals", deps.approvals.value) for each in (then, outer, now)}
-    allowed = then.get("usage", {}).get("allowed", {})
+    beyond, more = (each.get("usage", {}).get("allowed", {}) for each in (then, now))
+    both = beyond.keys() & more.keys()
+    allowed = {scope: min(beyond[scope], more[scope], key=Decimal) for scope in both}
     plans = [plan for each in (then, outer) if (plan := each.get("approved_plan"))]
     if plans and plans[0] != plans[-1]:
         policies.add(Approvals.MANUAL.value)  # nobody has approved both

@@ -100,6 +100,8 @@ NEW = "write old.txt: new"
 MINE = replace("old.txt", "mine")
 IN_LINK = "folder/in.txt it is a link"
 OURS, LINK = "old.txt somebody", "old.txt it is a link by now, or no file"
+BEFORE = "it may have been there before"
+IGNORED = f"ignored.txt {BEFORE}"
 CASES = [
     Case("an edit", NEW),
     Case("a new file", "write new.txt: new"),
@@ -125,6 +127,12 @@ CASES = [
     Case("a file that was large", "run echo new > large", stays="large too large"),
     Case("what git ignores", "run echo new > ignored.txt", stays=" "),
     Case("dependencies", "run mkdir node_modules; echo > node_modules/a.js", stays=" "),
+    Case("a file that git ignored, renamed", "run mv ignored.txt seen", stays=f"seen {BEFORE}"),
+    Case("the same, over a file", "run mv ignored.txt old.txt", stays=f"old.txt {BEFORE}"),
+    Case("one more name of it", "run ln ignored.txt seen", stays=f"seen {BEFORE}"),
+    Case("ignored no more", "run rm .gitignore; echo >> ignored.txt", stays=IGNORED),
+    Case("ignored no more by an edit", "run echo > .gitignore", stays=IGNORED),
+    Case("a new file that looks like a secret", "write .env: x", stays=".env it may hold secrets"),
     Case("changed since", NEW, MINE, OURS),
     Case("a command's, changed since", "run echo 1 > old.txt", MINE, OURS),
     Case("deleted since", NEW, lambda folder: (folder / "old.txt").unlink(), OURS),
@@ -520,6 +528,37 @@ async def test_a_tampered_store_gives_back_nothing(agents: Agents, place: UserFo
     kept.write_text("evil")
     done = await undo(thread)
     assert done["files"] == {"old.txt": "stays as it is: what it held is not kept"}
+
+
+async def test_what_a_power_failure_emptied_is_kept_again_before_it_is_deleted(
+    agents: Agents, place: UserFolders
+) -> None:
+    thread = agents.thread()
+    await say(thread, "hello", "run printf mine > a.txt")
+    after = read(place.workspace)
+    store = Path(f"{place.settings().checkpoints}.undo")
+    (kept,) = [file for file in store.rglob("*") if file.is_file() and file.read_bytes() == b"mine"]
+    kept.write_bytes(b"")
+    await undo(thread)
+    await undo(thread, BACK)
+    assert read(place.workspace) == after
+
+
+async def test_what_a_person_allowed_to_be_spent_does_not_come_back(agents: Agents) -> None:
+    async def allow(**amounts: str) -> None:
+        writes_anything.set(True)  # as a ceiling does
+        values = {"usage": {"allowed": amounts}}
+        await agent.aupdate_state(thread.config, values, as_node="intake")
+
+    thread = agents.thread()
+    agent = await thread.load()
+    await say(thread, "hello")
+    await allow(thread="9", turn="1")
+    await say(thread, "undo this")
+    await allow(thread="10")
+    for message, allowed in ((LAST, {"thread": "9"}), (LAST, {}), (BACK, {})):
+        await undo(thread, message)
+        assert (await thread.state()).values["usage"]["allowed"] == allowed
 
 
 async def test_a_deleted_thread_leaves_nothing_and_a_copy_undoes_only_its_own(

@@ -13,16 +13,25 @@ from langgraph.types import Command
 from modeshift.calls.judging import judge_question
 from modeshift.calls.outcome import Outcome
 from modeshift.calls.plans import PlanLimit
+from modeshift.modes.catalog import Catalog
 from modeshift.modes.edges.edges import SwitchEdge
+from modeshift.modes.effects import EFFECTS, ToolSpec
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.policy import Approvals
 from modeshift.testing.modes import load_modes
 from modeshift.testing.snapshots import Snapshot
 from modeshift.threads.checks import drop_invalid
-from modeshift.threads.state import State
+from modeshift.threads.state import ApprovedPlan, State
 from modeshift.tools.processes.sandboxes import Commands
-from tests.harness.conversation import APPROVE, REJECT, Conversation, reload, script
-from tests.harness.modes import load_with
+from tests.harness.conversation import (
+    APPROVE,
+    REJECT,
+    Conversation,
+    make_toolbox,
+    reload,
+    script,
+)
+from tests.harness.modes import load_catalog, load_with
 from tests.harness.scripted import Call
 from tests.tools.sandbox.commands import needs_sandbox, sandbox
 
@@ -350,6 +359,33 @@ async def test_a_sub_task_has_the_plan_of_its_conversation(place: Path) -> None:
     assert values["subtask"] is None
     assert values["approved_plan"]["path"] == "PLAN.md"
     await assert_asks(talk, place, "does not name 'b.py'")
+
+
+@pytest.mark.parametrize("gone", ["code", "debug"])
+async def test_a_mode_that_is_gone_when_a_sub_task_ends_lifts_nothing(
+    place: Path, gone: str
+) -> None:
+    modes = load_catalog()
+    mine = modes["code"].model_copy(update={"slug": "mine", "name": "Mine"})
+    full = Catalog([*modes.values(), mine], "mine")
+    less = Catalog([mode for slug, mode in full.items() if slug != gone], "mine")
+    task: Call = ("new_task", {"mode_slug": "debug", "message": "do"})
+    talk = await approve(place, [task], "done", [write("b.py")], catalog=full)
+    await talk.send_until("switch_mode", Command(resume={"decisions": [APPROVE]}))
+    deps = talk.agent.live.deps
+    reload(talk, replace(deps, catalog=less, toolbox=make_toolbox(deps.toolbox.workspace, less)))
+    await talk.send(None)
+    if not await talk.waiting():
+        await talk.say("go on")
+    values = await talk.values()
+    assert (values["mode"], values["subtask"]) == ("mine", None)
+    await assert_asks(talk, place, "does not name 'b.py'")
+
+
+def test_an_agent_with_tools_of_its_own_asks_whatever_is_allowed() -> None:
+    limit = PlanLimit(ApprovedPlan(path="p", digest="", text="", paths=["a"]), is_current=True)
+    spec = ToolSpec("helper", EFFECTS["agent"])
+    assert "cannot limit" in str(limit.find_problem(spec, {}))
 
 
 async def test_a_mode_that_the_host_sets_in_a_sub_task_ends_it(place: Path) -> None:

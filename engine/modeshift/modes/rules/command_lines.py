@@ -10,14 +10,16 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 MAX_PARTS = 20
-_BETWEEN = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
+# To a shell nothing else is blank: a carriage return is part of a command's name.
+_BLANK = " \t\n"
+_BETWEEN = re.compile(rf"[{_BLANK}]*(?:&&|\|\||;|\n)[{_BLANK}]*")
 _JOINS = frozenset({"program", "list", "&&", "||", ";", "\n"})
 # What the next command means depends on these: another folder, another PATH, another function.
 _BUILT_IN = frozenset(
-    """. alias bg bind break builtin caller cd command compgen complete compopt continue coproc
-    declare dirs disown enable eval exec exit export fc fg getopts hash history jobs kill let
-    local logout mapfile popd pushd read readarray readonly return set shift shopt source suspend
-    time times trap type typeset ulimit umask unalias unset wait""".split()  # noqa: SIM905
+    """. alias bg bind break builtin caller cd chdir command compgen complete compopt continue
+    coproc declare dirs disown enable eval exec exit export fc fg getopts hash history jobs kill let
+    local logout mapfile popd printf pushd read readarray readonly return set shift shopt source
+    suspend test time times trap type typeset ulimit umask unalias unset wait""".split()  # noqa: SIM905
 )
 
 
@@ -39,7 +41,7 @@ def split_line(line: str) -> tuple[str, ...]:
     gaps = [line[a:b] for a, b in zip(ends, [*(begin for begin, _ in spans), None], strict=True)]
     words = [command_words(part) for part in parts]
     is_certain = all(each is not None and each[0] not in _BUILT_IN for each in words)
-    are_joined = all(map(_BETWEEN.fullmatch, gaps[1:-1])) and not (gaps[0] + gaps[-1]).strip()
+    are_joined = all(map(_BETWEEN.fullmatch, gaps[1:-1])) and not (gaps[0] + gaps[-1]).strip(_BLANK)
     return parts if is_certain and are_joined else ()
 
 

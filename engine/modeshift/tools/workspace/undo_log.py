@@ -28,6 +28,7 @@ MAX_FILE, MAX_TREE, MAX_THREAD = 1 << 20, 32 << 20, 64 << 20
 MIN_FILE = 1 << 13
 TOO_LARGE = "it, or all that there is, is too large to be kept"
 UNSEEN = "what it changed is not known"
+HIDDEN = "it may have been there before, where ignore rules hid it"
 TICK = 0.02
 """Seconds within which a file may change twice and look as if it had changed once."""
 PERMISSIONS = 0o1777
@@ -102,7 +103,9 @@ class UndoLog:
     def keep(self, thread: str, data: bytes, *, is_synced: bool = True) -> str:
         """Keep the contents of a file; why that was not done, empty if it was."""
         with self._opened(thread) as folder:
-            if (file := folder / sha256(data).hexdigest()).exists():
+            file = folder / (digest := sha256(data).hexdigest())
+            # What is written in a hurry may have become empty, by a power failure.
+            if file.exists() and not (is_synced and self.find(thread, digest) is None):
                 return ""
             if thread not in self._used:
                 self._used[thread] = sum(entry.stat().st_size for entry in os.scandir(folder))
@@ -195,10 +198,9 @@ class CallRecord:
 
     def note_write(self, path: str, before: bytes | None, mode: int | None, after: str) -> None:
         """Note that a file is about to be written, and will have the digest ``after``."""
-        digest, problem = None, ""
+        digest, problem = None, "it may hold secrets" if is_secret(path) else ""
         if before is not None:
             digest = sha256(before).hexdigest()
-            problem = "it may hold secrets" if is_secret(path) else ""
             problem = problem or self._log.keep(self._thread, before)
         self.note(KeptFile(path, (digest, mode), (after, mode), problem))
 
@@ -220,6 +222,11 @@ class CallRecord:
                 self.note(*self._compare(self._before, after, others), stays=stays)
 
     def _compare(self, before: Tree, after: Tree, others: set[str]) -> Iterator[KeptFile]:
+        seen = {signature[3] for signature, _ in before.values() if signature != GONE}
+        are_shown = any(  # files by other ignore rules
+            path.endswith("ignore") and after.get(path, (GONE,))[0] != signature
+            for path, (signature, _) in before.items()
+        )
         for path in sorted(before.keys() | after.keys()):
             (old, digest), (new, held) = (tree.get(path, (GONE, None)) for tree in (before, after))
             if old != new:
@@ -227,6 +234,9 @@ class CallRecord:
                 now = (held, new[-1]) if held else self._workspace.find_held(path)
                 problem = "another thread changed it meanwhile" if path in others else ""
                 problem = TOO_LARGE if old != GONE and digest is None else problem
+                if new != GONE and new[3] not in seen:
+                    is_older = (new[1] or 0) < self._began * 1e9
+                    problem = HIDDEN if is_older or (are_shown and old == GONE) else problem
                 if was != now or problem:
                     yield KeptFile(path, was, now, problem)
 

@@ -62,6 +62,7 @@ def test_lines_of_several_commands(line: str, parts: list[str]) -> None:
             "builtin b",
             "trap b",
         ),
+        *("chdir b", "printf -v PATH b", "test -v 'a[PATH=1]'"),
         *("set -e", "umask 0", "ulimit -n 1", "read x", "wait", "exit", "return", "shopt -s x"),
         *("a *", "a ?", "a [b]", "a {b,c}", "a ~", "a ~/b", "a #b", "a \\\nb", "a \\; b", "a !b"),
         *(
@@ -85,6 +86,14 @@ def test_what_is_not_certain(part: str) -> None:
     for line in (f"ls && {part}", f"{part}; ls", f"ls\n{part}\nls"):
         assert part not in split_line(line)
         assert set(split_line(line)) <= {"ls"}, "what is left is the line without it"
+
+
+@pytest.mark.parametrize("blank", ["\r", "\v", "\f"])
+def test_what_is_blank_to_the_grammar_and_not_to_a_shell(blank: str) -> None:
+    """It is part of a command's name, of another program then."""
+    for line in ("{}ls; ls", "ls{}; ls", "ls; {}ls", "ls{}\nls", "ls &&{}./a", "ls; ls{}"):
+        assert split_line(line.format("")) or "a" in line
+        assert not split_line(line.format(blank))
 
 
 def test_a_line_is_not_endless() -> None:
