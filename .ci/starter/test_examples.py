@@ -62,7 +62,7 @@ def test_the_transcript_is_what_the_terminal_shows() -> None:
 def test_the_rules_of_a_run_are_of_this_clone(place: UserFolders) -> None:
     file = place.root / "rules.yaml"
     file.write_text(read_part("run-rules"))
-    assert len(load_rules(place.loader().deps(), place.settings(), file).rules) == 3
+    assert len(load_rules(place.loader().deps(), place.settings(), file)) == 3
 
 
 def test_the_picture_of_the_terminal_is_what_it_shows() -> None:

@@ -9,7 +9,7 @@ from repository import ROOT, copy_project, has_clone
 from tools import GROUPS
 from vcr.request import Request
 
-from modeshift.testing.cassette_format import dump_cassette
+from tests.graph.replay.test_cassettes import dump_cassette
 from tests.harness.clone import change
 from tests.harness.programs import run_in_clone
 

@@ -19,6 +19,7 @@ from modeshift import APPROVE, Agents, Thread, UserError, open_agent
 from modeshift.calls.file_changes import list_changes
 from modeshift.threads.audit import find_breaks, read_entries
 from modeshift.threads.compiled import writes_anything
+from modeshift.tools.workspace import undo_log
 from tests.clients.commands.conftest import Run, run
 from tests.harness.conversation import until
 from tests.harness.place import UserFolders
@@ -518,6 +519,18 @@ async def test_many_files_of_a_command_go_back(agents: Agents, place: UserFolder
     await say(thread, "run for n in [1-9]*; do echo changed > $n; done; rm 1*")
     assert len((await undo(thread))["files"]) == 1000
     assert read(place.workspace) == before
+
+
+async def test_among_very_many_files_edits_go_back_and_commands_are_named(
+    agents: Agents, place: UserFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(undo_log, "MAX_LOOKED", 3)
+    thread = agents.thread()
+    await say(thread, f"run echo new > new.txt\n{NEW}")
+    done = await undo(thread)
+    assert done["files"] == {"old.txt": "goes back to what it held"}
+    assert done["stays"] == ["execute_command echo new > new.txt: what it changed is not known"]
+    assert (place.workspace / "new.txt").exists()
 
 
 async def test_a_tampered_store_gives_back_nothing(agents: Agents, place: UserFolders) -> None:

@@ -135,7 +135,10 @@ def search_folder(
 
 
 def find_files(
-    folder: int, glob: Glob = EVERY_FILE, folders: set[str] | None = None
+    folder: int,
+    glob: Glob = EVERY_FILE,
+    folders: set[str] | None = None,
+    max_count: int = MAX_FILES,
 ) -> tuple[set[str], str]:
     """The files below an open folder that ``.gitignore`` does not name; and why not all.
 
@@ -147,7 +150,7 @@ def find_files(
             folders.update([path.rpartition("/")[0] for path in paths])
         return paths if glob is EVERY_FILE else filter(glob.matches, paths)
 
-    return _name_files(folder, [*Query("", 0, glob).type_options, "--files"], MAX_FILES, choose)
+    return _name_files(folder, [*Query("", 0, glob).type_options, "--files"], max_count, choose)
 
 
 def _open(opened: Opened, name: str, stack: ExitStack) -> Iterator[int]:

@@ -26,6 +26,8 @@ from modeshift.tools.workspace.search import find_files
 MAX_FILE, MAX_TREE, MAX_THREAD = 1 << 20, 32 << 20, 64 << 20
 """Bytes that are kept of a file, of a workspace before a command, and of a thread."""
 MIN_FILE = 1 << 13
+MAX_LOOKED = 10_000
+"""Files that are looked at before and after each command, some 10 microseconds for each."""
 TOO_LARGE = "it, or all that there is, is too large to be kept"
 UNSEEN = "what it changed is not known"
 HIDDEN = "it may have been there before, where ignore rules hid it"
@@ -75,6 +77,8 @@ class UndoLog:
         self.days, self.folder = days, folder.resolve()
         self.trees = dict[str, Tree]()
         """By thread, the files as its last command has left them."""
+        self.too_large = set[Path]()
+        """Workspaces that have more files than are looked at."""
         self._used = dict[str, int]()
         KeptThreads.beside.add(self)
 
@@ -241,9 +245,13 @@ class CallRecord:
                     yield KeptFile(path, was, now, problem)
 
     def _look(self) -> Tree:
-        with self._workspace.open_for_search(".") as (folder, _):
-            names, stopped = find_files(folder)
+        root, too_large = self._workspace.root, self._log.too_large
+        stopped = "there are too many" if root in too_large else ""
+        if not stopped:
+            with self._workspace.open_for_search(".") as (folder, _):
+                names, stopped = find_files(folder, max_count=MAX_LOOKED)
         if stopped:
+            too_large.add(root)
             raise ToolFailedError(f"the files cannot be listed: {stopped}")
         known, seen, room = self._log.trees.get(self._thread, {}), Tree(), MAX_TREE
         for path in sorted(names):
