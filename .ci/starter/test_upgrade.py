@@ -138,5 +138,5 @@ def check_what_is_ours(clone: Path) -> None:
     command = ("modeshift", "modes", "--mode", "gambler", "--prompt")
     places = {"CONFIG_FOLDER": str(clone.parent), "MODES_FOLDER": str(clone / "modes")}
     shown = " ".join(run_in_clone(clone, *command, **places).split())
-    for text in ("built-in: modes/gambler.yaml", "roll_dice allow", "Roll often.", "Be lucky."):
+    for text in ("(modes/gambler.yaml)", "roll_dice allow", "Roll often.", "Be lucky."):
         assert text in shown

@@ -41,6 +41,12 @@ def main(mode: str | None = None) -> Iterator[str]:
         with (root / f"modes/{heir}.yaml").open("a", encoding="utf-8") as modes:
             modes.write("default: true\n")
         yield f"modes/{heir}.yaml: is the default mode now"
+    edge = re.compile(rf"(?m)^ *- *\{{(?:to|from): *{re.escape(mode)}\b.*\}}.*\n")
+    for other in sorted(root.glob("modes/*.yaml")):
+        text = other.read_text(encoding="utf-8")
+        if edge.search(text):
+            other.write_text(edge.sub("", text), encoding="utf-8")
+            yield f"{other.relative_to(root)}: its edge to {mode} is removed"
     for pattern, words in MAY_NAME_IT.items():
         named = re.compile(words.format(slug=re.escape(mode), name=re.escape(name)))
         for other in sorted(root.glob(pattern)):
