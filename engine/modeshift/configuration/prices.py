@@ -13,8 +13,9 @@ from modeshift.configuration.settings import Settings
 from modeshift.models.ceiling import Ceilings
 from modeshift.models.service import CacheTTL
 from modeshift.models.usage import Tokens, find_listed_cost
-from modeshift.modes.errors import ConfigurationError, describe_misfit
+from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.files import parse_data
+from modeshift.modes.plain_text import to_one_line
 
 PRICES = "prices.yaml"
 CURRENCY = "USD"
@@ -87,4 +88,8 @@ def parse_prices(text: str, file: Path) -> dict[str, Price]:
     try:
         return _TABLE.validate_python(parse_data(text, str(file)) or {})
     except ValidationError as error:
-        raise ConfigurationError(f"{file}: {describe_misfit(error)}; {_HOW}") from error
+        # A key that is misspelled is missing too.
+        problem = min(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
+        value = f" {problem['input']!r}" if isinstance(problem["input"], str) else ""
+        misfit = f"{'.'.join(map(str, problem['loc'])) or 'table'}{value}: {problem['msg']}"
+        raise ConfigurationError(f"{file}: {to_one_line(misfit)}; {_HOW}") from error

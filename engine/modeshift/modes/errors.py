@@ -43,9 +43,7 @@ def describe_error(error: Exception) -> str:
 def describe_misfit(error: ValidationError) -> str:
     """Where a value does not fit and why, without what pydantic puts around it."""
     problems = []
-    # A key that is misspelled is missing, too.
-    found = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
-    for problem in found[:3]:
+    for problem in error.errors()[:3]:
         place = ".".join(map(str, problem["loc"]))
         text = str(problem.get("ctx", {}).get("error") or problem["msg"])
         problems.append(f"{place}: {text}" if place else text)
