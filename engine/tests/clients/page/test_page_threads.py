@@ -175,10 +175,10 @@ def test_the_picture_of_the_modes_has_a_legend(person: Person) -> None:
     legend = page.get_by_label("Legend")
     expect(legend).to_contain_text("open: you are asked")
     expect(legend).to_contain_text("once something is so")
-    # Of eight modes: not to itself, nor to those that are entered from no or one other mode.
+    # Of nine modes: not to itself, nor to those that are entered from no or one other mode.
     page.select_option("#mode", "scripted")
     arrows, ways = page.locator(".machine .others path"), page.get_by_label("Open from here")
-    expect(arrows).to_have_count(5)
+    expect(arrows).to_have_count(6)
     expect(ways).to_contain_text("Code: a person says yes")
     assert "waits for a message" in (page.locator(".phase").get_attribute("title") or "")
     limit = page.locator("label", has=page.get_by_label("Limit", exact=True))
@@ -188,7 +188,7 @@ def test_the_picture_of_the_modes_has_a_legend(person: Person) -> None:
     expect(ways).not_to_contain_text("Code")
     expect(ways).to_contain_text("Ask: a person says yes")
     page.get_by_label("Limit", exact=True).select_option("")
-    expect(arrows).to_have_count(5)
+    expect(arrows).to_have_count(6)
     check_sizes(person)
 
 
