@@ -122,7 +122,9 @@ def test_a_kept_message_neither_answers_nor_closes_a_question(
 
 @pytest.mark.parametrize("key", [ESC, CTRL_C])
 def test_a_stop_gives_back_what_was_kept(code: Terminal, pipe: Path, key: str) -> None:
-    code.play("run cat pipe", CALL, "y", "Esc stops\ncode>", "list", KEPT, key, "code> list")
+    code.play("run cat pipe", CALL, "y", "Esc stops\ncode>", "list", KEPT)
+    code.until_sent("\n$ cat pipe · ")
+    code.play(key, "code> list")
     assert "Stopped while it ran" in code.text
     code.play(CTRL_C, "\n\ncode>")
 
