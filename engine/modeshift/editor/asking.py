@@ -20,7 +20,7 @@ from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.files import Folder, describe_refusal
 from modeshift.editor.session_config import SessionConfig
 from modeshift.modes.effects import Effect
-from modeshift.modes.plain_text import to_one_line
+from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.modes.rules.matching import get_server_part
 from modeshift.threads.deps import AgentDeps
 
@@ -50,6 +50,8 @@ class CallQuestion:
     view: ToolCallView
     content: tuple[ShownContent, ...]
     options: tuple[Option, ...]
+    text: str = ""
+    """The text of a question that is answered in words."""
 
     @classmethod
     def of(
@@ -72,9 +74,14 @@ class CallQuestion:
             options = tuple(offered)
             return cls(view, (description, *_show_plans(preview)), options)
         if view.effect.takes_answer:
-            return cls(view, (description,), tuple(_offer_answers(action)))
+            text = make_readable(str(action["args"].get("question", "")))
+            return cls(view, (description,), tuple(_offer_answers(action)), text)
         content = (*_show_call(action, view, preview), description)
         return cls(view, content, tuple(_offer_approval(action, view)))
+
+    def get(self, id: object) -> Option | None:
+        """The option; None for one that was not offered."""
+        return next((option for option in self.options if option.id == id), None)
 
 
 def _show_plans(preview: Preview | None) -> Iterator[ShownContent]:
@@ -151,6 +158,45 @@ def _offer_approval(action: ActionRequest, view: ToolCallView) -> Iterator[Optio
     yield Option("reject", "Reject", "reject_once", {"type": "reject"})
 
 
+CHOICE, WORDS = "suggestion", "words"
+
+
+def build_form(question: CallQuestion, session_id: str) -> schema.ElicitationFormSessionMode:
+    """Its suggestions to choose from, and a line for other words; nothing is chosen at first."""
+    fields: dict[str, schema.ElicitationStringPropertySchema] = {}
+    suggestions = [each for each in question.options if each.decision is not None]
+    if suggestions:
+        fields[CHOICE] = schema.ElicitationStringPropertySchema(
+            type="string",
+            title="A suggestion",
+            one_of=[schema.EnumOption(const=each.id, title=each.name) for each in suggestions],
+        )
+    title = "Or other words" if suggestions else "Your answer"
+    fields[WORDS] = schema.ElicitationStringPropertySchema(type="string", title=title)
+    return schema.ElicitationFormSessionMode(
+        session_id=session_id,
+        tool_call_id=question.view.id,
+        requested_schema=schema.ElicitationSchema(properties=dict(fields)),
+    )
+
+
+def read_form(question: CallQuestion, answer: schema.CreateElicitationResponse) -> Option | None:
+    """What was answered, words first; None if the form was closed, or for what it did not offer.
+
+    A form that is declined, or left empty, is an answer in the chat.
+    """
+    if isinstance(answer, schema.DeclineElicitationResponse):
+        return question.options[-1]
+    if not isinstance(answer, schema.AcceptElicitationResponse):
+        return None
+    values = answer.content or {}
+    words, choice = values.get(WORDS), values.get(CHOICE)
+    if isinstance(words, str) and words.strip():
+        decision = {"type": "respond", "message": words.strip()}
+        return Option(WORDS, words, "allow_once", decision)
+    return question.options[-1] if choice in (None, "") else question.get(choice)
+
+
 class TurnDismissed(Exception):  # noqa: N818  # not an error
     """The person has closed a question's dialog, and so ended the turn."""
 
@@ -175,7 +221,7 @@ async def ask_in_editor(
         question = await asyncio.to_thread(
             CallQuestion.of, deps, updates.folder, action, values, approvals
         )
-        if len(question.options) == 1:  # it can only be answered in the chat
+        if len(question.options) == 1 and not updates.editor.has_forms:
             await updates.say(action["description"])
             return None
         question = replace(question, view=question.view.of_subtask(deps, updates.subtask))
@@ -221,9 +267,14 @@ async def _ask(updates: SessionUpdates, question: CallQuestion) -> Option | None
 
     A cancel takes the question back.
     """
+    client, session = updates.editor.client, updates.id
     try:
-        answer = await updates.editor.client.request_permission(
-            session_id=updates.id,
+        if question.view.effect.takes_answer and updates.editor.has_forms:
+            form = build_form(question, session)
+            form_answer = await client.create_elicitation(message=question.text, mode=form)
+            return read_form(question, form_answer)
+        answer = await client.request_permission(
+            session_id=session,
             tool_call=question.view.question(list(question.content)),
             options=[
                 schema.PermissionOption(option_id=option.id, name=option.name, kind=option.kind)
@@ -231,8 +282,9 @@ async def _ask(updates: SessionUpdates, question: CallQuestion) -> Option | None
             ],
         )
         outcome = answer.outcome
-        chosen = outcome.option_id if isinstance(outcome, schema.AllowedOutcome) else None
-        return next((option for option in question.options if option.id == chosen), None)
+        return (
+            question.get(outcome.option_id) if isinstance(outcome, schema.AllowedOutcome) else None
+        )
     except asyncio.CancelledError:
         await updates.editor.withdraw(question.view.id)
         raise

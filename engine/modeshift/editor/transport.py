@@ -36,6 +36,11 @@ class Editor(NamedTuple):
     withdraw: Callable[[str], Awaitable[None]]
     """Takes back the question about a call."""
 
+    @property
+    def has_forms(self) -> bool:
+        """Whether it can ask with a form."""
+        return bool(self.offered.elicitation and self.offered.elicitation.form is not None)
+
 
 class PipeTransport:
     """The transport that the SDK reads from and writes to.
@@ -74,8 +79,11 @@ class PipeTransport:
         """Send a message; raises ``ConnectionError`` when the editor no longer reads."""
         _name_new_files(message)
         _explain_error(message)
-        if message.get("method") == "session/request_permission":
-            self._questions[message["params"]["toolCall"]["toolCallId"]] = message["id"]
+        match message:
+            case {"method": "session/request_permission", "id": id, "params": params}:
+                self._questions[params["toolCall"]["toolCallId"]] = id
+            case {"method": "elicitation/create", "id": id, "params": params}:
+                self._questions[params["toolCallId"]] = id
         try:
             text = _dump(message)
         except ValueError:  # a number that JSON does not have

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.clients.editor.editor import FILES, Editor, Talk, editing
+from tests.clients.editor.editor import ALL, Editor, Talk, editing
 from tests.clients.editor.model import CLAUDE, GPT, answer
 from tests.provider.server import serving
 
@@ -40,7 +40,7 @@ async def second_process(data: Path, settings: dict[str, str]) -> AsyncIterator[
 async def process_for_all(
     tmp_path_factory: pytest.TempPathFactory, settings: dict[str, str]
 ) -> AsyncIterator[Editor]:
-    async with editing(tmp_path_factory.mktemp("editors"), settings, offered=FILES) as editor:
+    async with editing(tmp_path_factory.mktemp("editors"), settings, offered=ALL) as editor:
         yield editor
 
 

@@ -19,7 +19,12 @@ Answer = Callable[..., Awaitable[str | None]]
 FILES = schema.ClientCapabilities(
     fs=schema.FileSystemCapabilities(read_text_file=True, write_text_file=True)
 )
-"""What an editor may offer."""
+ALL = FILES.model_copy(
+    update={
+        "elicitation": schema.ElicitationCapabilities(form=schema.ElicitationFormCapabilities()),
+    }
+)
+"""What an editor may offer: files and forms."""
 WAIT_FOR_GO = "while ! test -e go; do sleep 0.02; done"
 
 
@@ -54,6 +59,9 @@ class Editor:
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
         self.asked: list[tuple[str, schema.ToolCallUpdate, list[schema.PermissionOption]]] = []
+        self.filled: dict[str, Any] | str = "cancel"
+        """The answer to a form: its content, or "decline", or "cancel"."""
+        self.forms: list[tuple[str, Any]] = []
         self.updates: list[tuple[str, Any]] = []
         self.messages: list[dict[str, Any]] = []
         self.buffers: dict[str, str] = {}
@@ -70,7 +78,7 @@ class Editor:
         """Forget what a test before this one has done."""
         self.answer, self.before_reading = answer, None
         for seen in (
-            self.asked, self.updates, self.reads, self.writes, self.buffers,
+            self.asked, self.forms, self.updates, self.reads, self.writes, self.buffers,
         ):  # fmt: skip
             cast("Any", seen).clear()
 
@@ -107,6 +115,14 @@ class Editor:
         if chosen is not None:
             outcome = schema.AllowedOutcome(outcome="selected", option_id=chosen)
         return schema.RequestPermissionResponse(outcome=outcome)
+
+    async def create_elicitation(self, message: str, mode: Any, **_: Any) -> Any:
+        self.forms.append((message, mode))
+        if isinstance(self.filled, dict):
+            return schema.AcceptElicitationResponse(action="accept", content=self.filled)
+        if self.filled == "decline":
+            return schema.DeclineElicitationResponse(action="decline")
+        return schema.CancelElicitationResponse(action="cancel")
 
     async def read_text_file(
         self, session_id: str, path: str, **_: Any

@@ -25,6 +25,7 @@ MODELS: dict[str, tuple[Any, ...]] = {
     "$/cancel_request": (acp.CancelRequestNotification,),
     "session/update": (acp.SessionNotification,),
     "session/request_permission": (acp.RequestPermissionRequest, acp.RequestPermissionResponse),
+    "elicitation/create": (acp.CreateElicitationRequest, acp.CreateElicitationResponse),
     "fs/read_text_file": (acp.ReadTextFileRequest, acp.ReadTextFileResponse),
     "fs/write_text_file": (acp.WriteTextFileRequest, acp.WriteTextFileResponse),
 }
