@@ -34,7 +34,7 @@ from modeshift.editor.transport import Editor
 from modeshift.events import COMPACTING, STOPPED, STOPPED_RUNNING, Wrote
 from modeshift.messages.from_model import CUT_OFF
 from modeshift.messages.normal_form import get_call_id, is_sound_id
-from modeshift.messages.repair import find_open_calls
+from modeshift.messages.repair import find_open_calls, show_result
 from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.state import Planned, Subtask
@@ -62,7 +62,7 @@ class SessionUpdates:
         """Results of calls that ended in this turn; the stored history may not have them yet."""
         self._known = set[str]()
         """The ids of all calls so far."""
-        self._output = LiveOutput()
+        self._output = LiveOutput(editor.offered)
         self._notices = set[str]()
         """Those that were shown."""
 
@@ -165,7 +165,11 @@ class SessionUpdates:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
         view = replace(self._view(deps, call), is_running=True)
         self.track(view)
-        await self.send(view.progress())
+        runs = view.effect.runs_programs
+        if runs and (more := self._output.begin(view.id, str(self.folder.named))):
+            await self.send(view.start().model_copy(update=more))  # Zed looks at no other update
+        else:
+            await self.send(view.progress())
 
     async def show_output(self, id: str, text: str) -> None:
         """Show what a call prints, from the stream ``custom``."""
@@ -177,8 +181,8 @@ class SessionUpdates:
             if isinstance(message, ToolMessage) and message.tool_call_id in self._open:
                 view = self._open.pop(message.tool_call_id)
                 self._results[view.id] = message
-                self._output.take(view.id)
-                await self.send(view.ended(message))
+                ended = show_result(message).rpartition("\n")[2]
+                await self.send(self._output.end(view.ended(message), ended))
 
     async def end_open_calls(self, why: str = STOPPED) -> None:
         """Show all calls that have not ended as failed: nothing runs or waits any more."""
@@ -186,7 +190,7 @@ class SessionUpdates:
             _, view = self._open.popitem()
             has_effect = view.is_running and view.effect.changes_the_world
             reason = STOPPED_RUNNING if has_effect else why
-            await self.send(view.failed(reason, self._output.take(view.id)))
+            await self.send(self._output.end(view.failed(reason), reason, keeps_text=True))
         self.streamed, self._has_streamed, self.was_cut_off = "", False, False
 
     def _view(self, deps: AgentDeps, call: ToolCall) -> ToolCallView:

@@ -22,9 +22,10 @@ FILES = schema.ClientCapabilities(
 ALL = FILES.model_copy(
     update={
         "elicitation": schema.ElicitationCapabilities(form=schema.ElicitationFormCapabilities()),
+        "field_meta": {"terminal_output": True},  # as Zed says it
     }
 )
-"""What an editor may offer: files and forms."""
+"""What an editor may offer: files, forms, terminals."""
 WAIT_FOR_GO = "while ! test -e go; do sleep 0.02; done"
 
 

@@ -1,4 +1,4 @@
-"""Forms, for editors that offer them; the others are asked as ever."""
+"""Forms and terminals, for editors that offer them; the others are asked and shown as ever."""
 
 from typing import Any
 
@@ -47,3 +47,23 @@ async def test_a_form_that_is_closed_or_wrong_answers_nothing(gpt: Talk, filled:
     gpt.editor.filled = filled
     assert await gpt.say("question") == "cancelled"
     assert gpt.said == ""
+
+
+async def test_a_command_has_a_terminal(code: Talk) -> None:
+    await code.say("run echo one; echo two; exit 3")
+    metas = [
+        update.field_meta for kind in ("tool_call", "tool_call_update") for update in code.of(kind)
+    ]
+    shown = [meta for meta in metas if meta]
+    (call,) = {update.tool_call_id for update in code.of("tool_call")}
+    assert shown[0] == {"terminal_info": {"terminal_id": call, "cwd": str(code.cwd)}}
+    printed = "".join(
+        meta["terminal_output"]["data"] for meta in shown if "terminal_output" in meta
+    )
+    assert printed == "one\ntwo\n"
+    exited = {"terminal_id": call, "exit_code": 3, "signal": None}
+    assert shown[-1]["terminal_exit"] == exited
+    assert [block.type for block in code.results[-1]] == ["terminal", "content"]
+    assert code.ends[-1][1] == "failed"
+    assert "terminal" not in str((await code.replayed()).results)
+    assert code.results[0][0].content.text == "```\none\ntwo\n[exit code 3]\n```"
