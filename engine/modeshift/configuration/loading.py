@@ -296,6 +296,11 @@ class AgentCache:
             await self._saver.adelete_thread(thread)
             await self._started_calls.journal.delete_thread(thread)
 
+    async def copy_thread(self, source: str, target: str) -> None:
+        """Copy all that is stored of a thread to a new one."""
+        if self._saver is not None:
+            await self._saver.acopy_thread(source, target)
+
 
 _first = Lock()
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -116,6 +117,16 @@ class EditorAgent:
                 await self._sessions.pop(session_id).close()
             await self._agents.delete_thread(session_id)
             await self._store.delete(session_id)
+
+    async def fork_session(
+        self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: object
+    ) -> schema.ForkSessionResponse:
+        """Copy a session as it is stored, for another conversation from here on."""
+        record = await self._find_record(cwd, session_id)
+        copy = replace(record, id=str(uuid4()), updated="")
+        await self._agents.copy_thread(session_id, copy.id)
+        session = await self._open(copy, cwd, mcp_servers)
+        return schema.ForkSessionResponse(session_id=session.id, **session.describe())
 
     async def set_session_mode(
         self, mode_id: str, session_id: str, **_: object

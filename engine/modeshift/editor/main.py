@@ -75,6 +75,7 @@ class Entrance:
                     resume=schema.SessionResumeCapabilities(),
                     close=schema.SessionCloseCapabilities(),
                     delete=schema.SessionDeleteCapabilities(),
+                    fork=schema.SessionForkCapabilities(),
                 ),
             ),
             auth_methods=[AUTH_METHOD],

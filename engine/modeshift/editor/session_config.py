@@ -105,6 +105,16 @@ class SessionConfig:
         models, chosen = self._agents.settings.choices, self.record.model
         return chosen if chosen is not None and chosen in models else models[0]
 
+    @property
+    def model_is_pending(self) -> bool:
+        """Whether the user has chosen a model that the run does not use yet."""
+        return self._model != self.loaded.deps.models.default
+
+    async def load_model(self) -> None:
+        """Load the agent with the chosen model."""
+        async with self._lock:
+            self.loaded = await self._load_agent(self._model)
+
     async def _load_agent(self, model: str) -> CachedAgent:
         """The agent for the folder as its files are now; raises ``UserError``."""
 

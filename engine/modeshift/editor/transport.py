@@ -20,7 +20,7 @@ NO_LIMIT = sys.maxsize >> 2
 """Of a message's bytes: the editor is the user's own process."""
 MAX_DETAILS = 2000
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
-_OPENING = ("session/new", "session/load", "session/resume")
+_OPENING = ("session/new", "session/load", "session/resume", "session/fork")
 _EXTENSIONS = {"session/delete": "_session/delete"}
 """Methods that the SDK does not know, as it passes them on."""
 
@@ -52,6 +52,8 @@ class PipeTransport:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self._prompts: dict[object, object] = {}
+        """The sessions of the prompts that are not answered, by request."""
         self._questions: dict[str, object] = {}
         """The requests of the questions that may be open, by call."""
 
@@ -66,7 +68,7 @@ class PipeTransport:
                 continue
             message: Any = None
             try:
-                message = json.loads(line)
+                message = self._cancel_prompt(json.loads(line))
                 if prepared := prepare_message(message):
                     return prepared
             except (ValueError, RecursionError) as error:
@@ -79,11 +81,7 @@ class PipeTransport:
         """Send a message; raises ``ConnectionError`` when the editor no longer reads."""
         _name_new_files(message)
         _explain_error(message)
-        match message:
-            case {"method": "session/request_permission", "id": id, "params": params}:
-                self._questions[params["toolCall"]["toolCallId"]] = id
-            case {"method": "elicitation/create", "id": id, "params": params}:
-                self._questions[params["toolCallId"]] = id
+        self._note(message)
         try:
             text = _dump(message)
         except ValueError:  # a number that JSON does not have
@@ -102,6 +100,26 @@ class PipeTransport:
             message = {"method": "$/cancel_request", "params": {"requestId": id}}
             with suppress(ConnectionError):
                 await self.send({"jsonrpc": "2.0", **message})
+
+    def _note(self, message: dict[str, Any]) -> None:
+        match message:
+            case {"method": "session/request_permission", "id": id, "params": params}:
+                self._questions[params["toolCall"]["toolCallId"]] = id
+            case {"method": "elicitation/create", "id": id, "params": params}:
+                self._questions[params["toolCallId"]] = id
+            case {"id": id} if "method" not in message:
+                self._prompts.pop(id, None)
+
+    def _cancel_prompt(self, message: object) -> Any:
+        """The message; for a prompt that is cancelled by its request, the session's cancel."""
+        match message:
+            case {"method": "session/prompt", "id": str() | int() as id, "params": dict(params)}:
+                self._prompts[id] = params.get("sessionId")
+            case {"method": "$/cancel_request", "params": {"requestId": str() | int() as id}}:
+                if (session := self._prompts.get(id)) is not None:
+                    cancel = {"method": "session/cancel", "params": {"sessionId": session}}
+                    return {"jsonrpc": "2.0", **cancel}
+        return message
 
     def hang_up(self) -> None:
         """Behave as if the editor had closed the connection."""

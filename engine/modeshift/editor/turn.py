@@ -130,6 +130,10 @@ def _name_resource(uri: str, name: str, folder: Folder) -> str:
 log = logging.getLogger("modeshift")
 
 
+class _Paused(Exception):  # noqa: N818  # not an error
+    """The run stands between two steps, because the user has chosen another model."""
+
+
 class Turn:
     """A turn on one message."""
 
@@ -214,24 +218,36 @@ class Turn:
 
     async def _run_graph(self, run: Run, interrupt: Interrupt | None = None) -> StopReason:
         """Run to the end, from the beginning of a run or from an open question."""
-        config, updates = self._config, self._updates
+        config, updates, goes_on = self._config, self._updates, False
         while True:
-            interrupt = interrupt or await self._show_run(run)
+            try:
+                interrupt = interrupt or await self._show_run(run, goes_on=goes_on)
+            except _Paused:
+                run, goes_on = config.thread.go_on(), True
+                await config.load_model()
+                continue
             if interrupt is None:
                 return "max_tokens" if updates.was_cut_off else "end_turn"
             answer, interrupt = await ask_in_editor(config, updates, interrupt), None
             if answer is None and not config.mode_is_pending.is_set():
                 return "end_turn"
-            run = answer or config.thread.go_on()
+            run, goes_on = answer or config.thread.go_on(), answer is None
 
-    async def _show_run(self, run: Run) -> Interrupt | None:
-        """Show a run until its end, or until a person has to decide."""
-        interrupt = None
+    async def _show_run(self, run: Run, *, goes_on: bool) -> Interrupt | None:
+        """Show a run until its end, or until a person has to decide.
+
+        Raises ``_Paused`` once the user has chosen another model. The first step is always done,
+        as it takes in what the run is given, unless it just ``goes_on``.
+        """
+        config, interrupt, can_pause = self._config, None, goes_on
         async with aclosing(run.events()) as events:
             async for event in events:
                 if isinstance(event, Interrupt):
                     interrupt = event
                 await self._show(event)
+                can_pause = can_pause or isinstance(event, Wrote | Interrupt)
+                if isinstance(event, Begun) and can_pause and config.model_is_pending:
+                    raise _Paused
         return interrupt
 
     async def _show(self, event: RunEvent) -> None:

@@ -15,6 +15,7 @@ MODELS: dict[str, tuple[Any, ...]] = {
     "session/list": (acp.ListSessionsRequest, acp.ListSessionsResponse),
     "session/close": (acp.CloseSessionRequest, acp.CloseSessionResponse),
     "session/delete": (acp.DeleteSessionRequest, acp.DeleteSessionResponse),
+    "session/fork": (acp.ForkSessionRequest, acp.ForkSessionResponse),
     "session/set_mode": (acp.SetSessionModeRequest, acp.SetSessionModeResponse),
     "session/set_config_option": (
         acp.SetSessionConfigOptionSelectRequest | acp.SetSessionConfigOptionBooleanRequest,

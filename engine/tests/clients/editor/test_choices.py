@@ -80,14 +80,15 @@ async def test_an_unknown_value_changes_nothing(talk: Talk, option: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "said"),
+    ("option", "value", "runs", "said"),
     [
-        ("mode", "ask", "Not run: the host has changed the mode"),
-        ("approvals", "manual", ""),
+        ("mode", "ask", False, "Not run: the host has changed the mode"),
+        ("approvals", "manual", False, ""),
+        ("model", "offline", True, "offline model"),
     ],
 )
 async def test_a_choice_applies_to_what_the_model_is_writing(
-    editor: Editor, workspace: Path, option: str, value: str, said: str
+    editor: Editor, workspace: Path, option: str, value: str, runs: bool, said: str
 ) -> None:
     editor.answer = choosing("reject")
     talk = await editor.talk(workspace, "code", model=GPT, approvals="auto")
@@ -95,8 +96,8 @@ async def test_a_choice_applies_to_what_the_model_is_writing(
     await talk.choose(option, value)
     GO_ON.release()
     assert await turn == "end_turn"
-    assert not (workspace / "a.txt").exists()
-    assert ("Write file a.txt", "failed") in talk.ends
+    assert (workspace / "a.txt").exists() == runs
+    assert ("Write file a.txt", "completed" if runs else "failed") in talk.ends
     assert said in talk.said
     shown = talk.shown
     assert await talk.stored() == shown

@@ -296,13 +296,31 @@ async def test_the_mode_that_follows_a_turn_is_shown(place: UserFolders) -> None
         assert talk.shown == ("second", "manual")
 
 
-async def test_a_session_is_of_one_folder_and_has_one_spelling(code: Talk) -> None:
-    load = code.editor.agent.load_session
+async def test_a_copy_goes_on_by_itself(code: Talk, editor: Editor, workspace: Path) -> None:
+    """With the messages, what was chosen, and the question that waits."""
+    await code.say("hello")
+    turn = await code.begin_asking("write a.txt: a")
+    await code.editor.agent.set_config_option(
+        session_id=code.id, config_id="approvals", value="auto"
+    )
+    forked = await code.editor.agent.fork_session(session_id=code.id, cwd=str(workspace))
+    copy = Talk(editor, forked.session_id, workspace, forked)
+    assert copy.shown == ("code", "auto")
+    await code.cancel()
+    await turn
+    code.answer = choosing("once")
+    assert await copy.say("hello again") == "end_turn"
+    assert copy.kinds_asked == ["edit"]
+    assert (workspace / "a.txt").read_text() == "a"
+    assert "hello again" not in str((await code.replayed()).of("user_message_chunk"))
+    copied = str((await copy.replayed()).of("user_message_chunk"))
+    assert "text='hello'" in copied
+    assert "text='hello again'" in copied
     with pytest.raises(RequestError, match="belongs to the folder"):
-        await load(session_id=code.id, cwd=str(code.cwd.parent))
+        await code.editor.agent.fork_session(session_id=code.id, cwd=str(workspace.parent))
     for spelled in (UUID(code.id).hex, code.id.upper()):
         with pytest.raises(RequestError, match="there is no session"):
-            await load(session_id=spelled, cwd=str(code.cwd))
+            await code.editor.agent.load_session(session_id=spelled, cwd=str(workspace))
 
 
 async def test_a_deleted_session_is_gone(code: Talk, editor: Editor, other: Editor) -> None:

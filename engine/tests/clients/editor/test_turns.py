@@ -67,6 +67,13 @@ async def test_cancel_while_a_person_is_asked(code: Talk, said: str) -> None:
     assert [path.name for path in code.cwd.iterdir()] == ["d"]
 
 
+async def test_a_prompt_is_cancelled_by_its_request(code: Talk) -> None:
+    turn = await code.begin_asking("write a.txt: a")
+    id = int(code.editor.list_raw("session/prompt")[-1]["id"].split()[1])
+    await code.send("$/cancel_request", requestId=id)
+    assert await turn == "cancelled"
+
+
 async def test_what_runs_in_the_background_ends_when_the_dialog_is_closed(
     editor: Editor, workspace: Path
 ) -> None:

@@ -61,7 +61,7 @@ async def test_the_version_is_one(process: AgentProcess) -> None:
         "loadSession": True,
         "mcpCapabilities": {"http": True},
         "promptCapabilities": {"image": True, "embeddedContext": True},
-        "sessionCapabilities": {name: {} for name in ("list", "resume", "close", "delete")},
+        "sessionCapabilities": {name: {} for name in ("list", "resume", "close", "delete", "fork")},
     }
     assert result["agentInfo"]["name"] == "modeshift"
 
