@@ -120,7 +120,8 @@ export class Question {
     take,
   ) {
     const name = (slug) => this.modes.get(slug)?.name ?? slug;
-    const more = [...changes, condition].filter(Boolean).join(" ");
+    const ends = this.thread.values.approved_plan && "What the approved plan limits ends with it.";
+    const more = [...changes, condition, ends].filter(Boolean).join(" ");
     const list = (title, names, kind) =>
       names.length > 0 &&
       h(
@@ -230,7 +231,7 @@ function planLines(text, comments) {
     const open = () => ((box.hidden = false), box.focus());
     return h("li", {}, button(line || "\u00a0", open, { class: "quiet" }), box);
   });
-  return h("details", {}, h("summary", {}, "Comment on its lines"), h("ol", {}, lines));
+  return h("details", {}, h("summary", {}, "Comment on its lines"), h("ol", { class: "lines" }, lines));
 }
 
 function rejectParts(text, take, comments = []) {

@@ -537,6 +537,9 @@ def test_a_plan_is_shown_and_its_lines_are_commented(person: Person, script: Scr
     person.say("again")
     person.press("Switch, with the plan alone")
     expect(person.page.locator("#mode")).to_have_value("code")
+    person.sees("no language model")
+    person.say("switch to ask")
+    expect(person.card).to_contain_text("What the approved plan limits ends with it.")
 
 
 def test_a_card_shows_the_condition_that_is_met(person: Person) -> None:
