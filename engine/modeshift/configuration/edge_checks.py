@@ -6,6 +6,7 @@ from typing import Any
 from modeshift.configuration.last_loaded import LastLoaded
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.edges.conditions import parse_condition
+from modeshift.modes.edges.edge_table import EdgeTable, Way
 from modeshift.modes.edges.edges import ANY, SwitchEdge
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ModeFileError
@@ -109,6 +110,40 @@ def _narrow(before: Mode, mode: Mode) -> Mode:
 def _list_slugs(edges: Iterable[Any]) -> list[str]:
     """The other end of each edge of a table."""
     return [getattr(edge, "to", getattr(edge, "source", edge)) for edge in edges]
+
+
+def drop_unreached(modes: Iterable[Mode], default: str, last: LastLoaded) -> list[Mode]:
+    """The modes that the model can reach, whatever the conditions.
+
+    It begins in the default one, and in those that a person alone enters.
+    """
+    listed = list(modes)
+    table = EdgeTable({mode.slug: mode for mode in listed}.values())
+    reached = {default, *table.by_hand}
+    waiting = [*reached]
+    if not table.has_limits:
+        reached.update(mode.slug for mode in listed)
+        waiting = []
+    while waiting:
+        source = waiting.pop()
+        ways = (table.list_ways(source, way) for way in (Way.ASK, Way.TASK))
+        new = {slug for edges in ways for slug, _ in edges} - reached
+        reached |= new
+        waiting += new
+    reachable = list[Mode]()
+    for mode in listed:
+
+        def check(mode: Mode = mode) -> Mode:
+            if mode.slug not in reached:
+                place = "enterFrom" if mode.enter_from is not None else "switches"
+                how = f"no edge leads here from the default mode {default!r}; add {mode.slug!r} to "
+                how += "the switches or subtasks of a mode, or this mode's enterFrom"
+                raise ModeFileError(_say(mode, place, how))
+            return mode
+
+        checked = last.load(f"{mode.file} {mode.slug} way in", check)
+        reachable += [checked] if checked is not None else []
+    return reachable
 
 
 def list_asking(catalog: Catalog, specs: Iterable[ToolSpec]) -> Iterator[str]:

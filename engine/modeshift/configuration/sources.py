@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-from modeshift.configuration.edge_checks import check_edges, list_asking
+from modeshift.configuration.edge_checks import check_edges, drop_unreached, list_asking
 from modeshift.configuration.last_loaded import LastLoaded, read_user_file
 from modeshift.configuration.mcp_file import FoundServer, read_servers
 from modeshift.configuration.own_files import list_databases, list_template
@@ -244,6 +244,7 @@ class Sources:
         tests = self._read_tests(last)
         modes = check_edges(modes, last, load_project().facts, has_tests=tests is not None)
         default = self._choose_default(modes, last.notices)
+        modes = drop_unreached(modes, default, last)
         lost = list_lost_denials(last, settings, modes, self._specs)
         catalog = layer_modes(modes, default, (*user_rules, *self._protect_own_files()), lost)
         last.notices += list_asking(catalog, self._specs)

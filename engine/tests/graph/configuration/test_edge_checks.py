@@ -44,6 +44,7 @@ def test_what_does_not_load_is_named(place: UserFolders, clone: Path, snapshot: 
         "switches: [{to: ask, when: tests_passed}]",
         "switches: [ask, ask]",
         "switches: [{to: ask, ask: always}]",
+        "enterFrom: [code]",
         "then: kode",
         "then: '*'",
     ):
@@ -56,6 +57,7 @@ def test_what_does_not_load_is_named(place: UserFolders, clone: Path, snapshot: 
 
 
 def test_a_mode_that_a_person_alone_enters_loads(place: UserFolders, clone: Path) -> None:
+    """And so does one to which only that one leads."""
     add(clone, "code", "enterFrom: []")
     add(clone, "debug", "enterFrom: [code]")
     deps = load(place, clone).deps()
@@ -67,7 +69,7 @@ def test_a_mode_that_a_person_alone_enters_loads(place: UserFolders, clone: Path
 def test_it_stays_as_it_was_in_a_running_process(place: UserFolders, clone: Path) -> None:
     loader = load(place, clone)
     assert "code" in loader.deps().catalog
-    add(clone, "code", "enterFrom: [kode]")
+    add(clone, "code", "enterFrom: [code]")
     deps = loader.deps()
     assert "code" in deps.catalog
     assert "it stays as it was" in deps.notices[0]
