@@ -6,6 +6,7 @@ import os
 import platform
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import takewhile
@@ -21,6 +22,9 @@ from modeshift.modes.plain_text import escape_invisible, to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.seats import Seat
 from modeshift.threads.state import State, Todo
+from modeshift.tools.processes.background import Calling
+from modeshift.tools.processes.process import Limits
+from modeshift.tools.processes.sandboxes import Command, Sandbox
 from modeshift.tools.toolbox import Toolbox
 from modeshift.tools.workspace.opening import is_named
 from modeshift.tools.workspace.workspace import Workspace
@@ -82,6 +86,9 @@ def has_edited(deps: AgentDeps, messages: Sequence[AnyMessage]) -> bool:
     )
 
 
+GIT_SECONDS = 3
+_GIT = "git status --porcelain --untracked-files=no"
+_CHANGE = re.compile(r"[ MTADRCU]{2} ")
 _HEAD = "ref: refs/heads/"
 _LONGEST = 1000
 _PLAIN = re.compile(r"[\w.+#/-]{1,100}")
@@ -106,7 +113,7 @@ async def describe_environment(toolbox: Toolbox) -> str:
         date,
     ]
     if branch := await asyncio.to_thread(_read_branch, workspace):
-        lines.append(f"Git: {branch}")
+        lines.append(f"Git: {branch}{await _describe_changes(workspace, sandbox)}")
     return "\n".join(f"- {line}" for line in lines)
 
 
@@ -124,6 +131,21 @@ def _read_branch(workspace: Workspace) -> str | None:
         return "no branch"
     name = head.removeprefix(_HEAD)
     return f"branch {name}" if _PLAIN.fullmatch(name) else "a branch"
+
+
+async def _describe_changes(workspace: Workspace, sandbox: Sandbox | None) -> str:
+    """Whether there are changes that are not committed; empty where git cannot be run safely."""
+    if sandbox is None:
+        return ""
+    command = Command(_GIT, ".", GIT_SECONDS)
+    with suppress(TimeoutError, ModelError, OSError):
+        async with asyncio.timeout(GIT_SECONDS):
+            ended = await sandbox.run(workspace, command, Limits(), Calling(is_read_only=True))
+        if ended.exit_code == 0:
+            # Among what git warns of.
+            has_changes = any(map(_CHANGE.match, ended.text.splitlines()))
+            return ", with changes that are not committed" if has_changes else ", clean"
+    return ""
 
 
 log = logging.getLogger("modeshift")

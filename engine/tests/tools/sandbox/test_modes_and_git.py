@@ -21,6 +21,7 @@ from modeshift.threads.deps import AgentDeps
 from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
+from modeshift.turns.briefing import describe_environment
 from tests.harness.clone import git
 from tests.harness.conversation import APPROVE, Conversation
 from tests.harness.modes import load_catalog
@@ -170,6 +171,23 @@ async def test_what_runs_unasked_starts_no_program_of_the_repository(
     lines = ["git status", "git diff", "git show", "git log --oneline", "git branch"]
     assert "it ran" in "".join([await run(line) for line in lines])
     assert "it ran" not in "".join([await run(line, looks=True) for line in lines])
+
+
+async def test_the_model_is_told_of_changes_and_no_program_of_the_repository_starts(
+    run: Run, workspace: Path
+) -> None:
+    """One that did would not end in time."""
+    write(workspace, "f", text="one\n")
+    write(workspace, ".gitattributes", text="f filter=x diff=x\n")
+    write(workspace, "evil", text="#!/bin/sh\nsleep 60\n")
+    (workspace / "evil").chmod(0o755)
+    await run(f"{REPOSITORY}; git add .; git commit -qm one")
+    with (workspace / ".git/config").open("a") as file:
+        file.write('[filter "x"]\nclean = ./evil\n[core]\nfsmonitor = ./evil\n')
+    box = build_toolbox(Workspace(workspace), load_catalog(), Commands(sandbox()))
+    assert (await describe_environment(box)).endswith(", clean")
+    (workspace / "f").write_text("two\n")
+    assert (await describe_environment(box)).endswith(", with changes that are not committed")
 
 
 async def test_what_runs_unasked_works_beside_submodules(run: Run, workspace: Path) -> None:
