@@ -129,6 +129,18 @@ class Settings(BaseSettings):
     def _read_ceiling(cls, value: str | Ceiling | None) -> Ceiling | None:
         return Ceiling.parse(value) if isinstance(value, str) else value
 
+    @field_validator("models")
+    @classmethod
+    def _check_models(cls, models: tuple[str, ...]) -> tuple[str, ...]:
+        for model in models:
+            provider, _, name = model.partition(":")
+            if model != "offline" and not (provider and name):
+                raise ValueError(
+                    f"{model!r} is neither 'offline' nor 'provider:name', "
+                    "such as 'anthropic:claude-sonnet-5-5'"
+                )
+        return models
+
     @field_validator("model_parameters", mode="before")
     @classmethod
     def _read_parameters(cls, value: Any) -> Any:

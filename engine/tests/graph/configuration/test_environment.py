@@ -48,6 +48,8 @@ def test_what_is_wrong_is_said_at_start(
         "CONTEXT_WINDOW=100",
         "CACHE_TTL=2h",
         "APPROVALS=yolo",
+        "MODELS=foo",
+        "MODELS=ollama:qwen3,openai:",
         "CONFIG_FOLDER=/nowhere",
         "ALLOWED_ORIGINS=*",
         "ALLOWED_ORIGINS=http://a,http://a/",
