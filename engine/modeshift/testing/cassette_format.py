@@ -9,6 +9,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any, NoReturn
 
+import pytest
 import yaml
 from typing_extensions import override
 from vcr import VCR
@@ -27,8 +28,7 @@ def configure(vcr: VCR) -> None:
     """Let ``vcr`` write and compare cassettes as this project does."""
     vcr.register_serializer("yaml", _Serializer)
     vcr.register_matcher("body", body)
-    if vcr.record_mode == RecordMode.ALL:
-        vcr.register_persister(_NewFile)
+    vcr.register_persister(_NewFile if vcr.record_mode == RecordMode.ALL else _OldFile)
 
 
 def get_config(replaced: WrittenInstead, mode: str, path: Path) -> dict[str, Any]:
@@ -92,3 +92,18 @@ class _NewFile(FilesystemPersister):  # type: ignore[misc]  # vcrpy has no types
     @override
     def load_cassette(cls, cassette_path: str, serializer: object) -> NoReturn:
         raise CassetteNotFoundError
+
+
+class _OldFile(FilesystemPersister):  # type: ignore[misc]  # vcrpy has no types
+    """Says which file is no cassette, and the line where its YAML is broken."""
+
+    @classmethod
+    @override
+    def load_cassette(cls, cassette_path: str, serializer: object) -> Any:
+        try:
+            return super().load_cassette(cassette_path, serializer)
+        except (yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError) as error:
+            mark = getattr(error, "problem_mark", None)
+            where = f"{cassette_path}:{mark.line + 1}" if mark else str(cassette_path)
+            why = getattr(error, "problem", None) or repr(error)
+            pytest.fail(f"{where!r} is not a cassette: {why}", pytrace=False)

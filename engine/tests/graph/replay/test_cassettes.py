@@ -217,13 +217,17 @@ def test_what_fails_a_test_and_says_why(samples: Path, tmp_path: Path) -> None:
         "test_long-openai-streamed": (streamed[0] * 2, streamed[1] * 2),
     }.items():
         cassette(tmp_path, name).write_text(dump_cassette(requests, responses))
+    cassette(tmp_path, "test_that_never_begins-anthropic-whole").write_text("a: 1")
+    cassette(tmp_path, "test_short-anthropic-whole").write_text("a: 1\n- b")
     cassette(tmp_path, "test_that_never_begins-openai-whole").write_text("interactions: []")
-    only = "(test_short[ and not chat) or (test_long[ and openai) or (never and openai and whole)"
+    only = "(test_short[ and not chat) or (test_long[ and openai) or (never and whole)"
     code, text = run(samples, into=tmp_path, only=only)
     assert code == 1
     for test, texts in {
         "test_short[openai-whole]": ["request 1 of 1 is not", "mode now. Another prompt. You"],
         "test_short[openai-streamed]": ["request 1 of 1 is not", "+stream: true"],
+        "test_short[anthropic-whole]": ["test_short-anthropic-whole.yaml:2' is not a cassette"],
+        "test_that_never_begins[anthropic-whole]": ["whole.yaml' is not a cassette: KeyError"],
         "test_short[anthropic-streamed]": ["is missing; record it: make record T=test_short"],
         "test_long[openai-whole]": ["request 1 of 3 is not as recorded"],
         "test_long[openai-streamed]": ["not played: 4, 5, 6 of 6"],
