@@ -32,8 +32,14 @@ async def test_it_is_shown_what_has_happened(editor: Editor, workspace: Path) ->
     assert talk.said.endswith("Done.")
     again = await talk.replayed()
     summary = f"{HEADER}\n\nHere I am."
-    assert again.said == f"{summary}Done."
-    assert [update.content.text for update in again.of("user_message_chunk")] == ["think"]
+    assert again.said == f"Here I am.Here I am.\n\n{summary}{summary}\n\nDone."
+    said = [update.content.text for update in again.of("user_message_chunk")]
+    assert said == ["hello " * 1000, "hello", "think"], "as before: the checkpoints have it"
+    await talk.say("/undo")
+    await talk.say(f"/undo {talk.said.split()[-3]}")
+    again = await talk.replayed()
+    said = [update.content.text for update in again.of("user_message_chunk")]
+    assert said == ["hello " * 1000, "hello"], "and nothing of what was undone"
 
 
 async def test_an_open_question_is_asked_again_and_comes_first(gpt: Talk) -> None:
