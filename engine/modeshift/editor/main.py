@@ -166,7 +166,7 @@ async def _serve_editor() -> None:
             agent = await asyncio.to_thread(importlib.import_module, "modeshift.editor.agent")
             collect_rarely()
             return await stack.enter_async_context(
-                agent.connect(Editor(client, offered, transport.withdraw))
+                agent.connect(Editor(client, offered, transport.withdraw, transport.shows))
             )
 
         try:

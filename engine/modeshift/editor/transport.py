@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple
 
@@ -35,6 +35,8 @@ class Editor(NamedTuple):
     """What it can do."""
     withdraw: Callable[[str], Awaitable[None]]
     """Takes back the question about a call."""
+    shows: Collection[str] = ()
+    """What it shows of a session that the SDK does not know: ``notices``, ``compaction``."""
 
     @property
     def has_forms(self) -> bool:
@@ -56,6 +58,8 @@ class PipeTransport:
         """The sessions of the prompts that are not answered, by request."""
         self._questions: dict[str, object] = {}
         """The requests of the questions that may be open, by call."""
+        self.shows: Collection[str] = ()
+        """As ``Editor`` has it, from the editor's first message."""
 
     async def receive(self) -> dict[str, Any] | None:
         """The next message; None at the end. What is none, or is refused, gets an error."""
@@ -79,6 +83,8 @@ class PipeTransport:
 
     async def send(self, message: dict[str, Any]) -> None:
         """Send a message; raises ``ConnectionError`` when the editor no longer reads."""
+        if message.get("method") == "_session/update":  # as the SDK sends what it does not know
+            message["method"] = "session/update"
         _name_new_files(message)
         _explain_error(message)
         self._note(message)
@@ -113,6 +119,8 @@ class PipeTransport:
     def _cancel_prompt(self, message: object) -> Any:
         """The message; for a prompt that is cancelled by its request, the session's cancel."""
         match message:
+            case {"method": "initialize", "params": {"clientCapabilities": {"session": dict(all)}}}:
+                self.shows = {name for name, value in all.items() if isinstance(value, dict)}
             case {"method": "session/prompt", "id": str() | int() as id, "params": dict(params)}:
                 self._prompts[id] = params.get("sessionId")
             case {"method": "$/cancel_request", "params": {"requestId": str() | int() as id}}:

@@ -261,7 +261,7 @@ class Turn:
                 if planned["denied"] is None:
                     await updates.begin_call(deps, planned)
             case Begun("compact_history"):
-                await updates.say("> The conversation is being summarized.\n\n")
+                await updates.begin_compaction()
             case Wrote(update=update):
                 await updates.show_update(deps, event)
                 for notice in update.get("notices", ()):

@@ -10,7 +10,6 @@ from typing import Any, Self
 from acp import (
     image_block,
     schema,
-    start_tool_call,
     text_block,
     tool_content,
     tool_diff_content,
@@ -18,6 +17,7 @@ from acp import (
 )
 from acp.schema import ContentToolCallContent, FileEditToolCallContent
 from langchain_core.messages import BaseMessage, ToolCall, ToolMessage
+from pydantic import ConfigDict
 
 from modeshift.calls.requests import build_title
 from modeshift.editor.files import Folder
@@ -25,7 +25,7 @@ from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import remove_marks, show_result
 from modeshift.modes.effects import NO_EFFECT, Effect
 from modeshift.modes.errors import InvalidCallError
-from modeshift.modes.plain_text import make_readable
+from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.state import Subtask
 from modeshift.tools.toolbox import BROKEN
@@ -176,11 +176,20 @@ _ENDED = re.compile(r"\[(?:exit code (?!0\])|ended)")
 """How the last line of a command's result begins if it was not well; see ``tools.processes``."""
 
 
+class _Start(schema.ToolCallStart):
+    """With a field that is newer than the SDK."""
+
+    model_config = ConfigDict(use_attribute_docstrings=False)  # they take 36 ms to find
+    name: str
+
+
 @dataclass(frozen=True)
 class ToolCallView:
     """One call that has not ended."""
 
     id: str
+    name: str
+    """The tool's, in one line."""
     title: str
     kind: schema.ToolKind = "other"
     effect: Effect = NO_EFFECT
@@ -194,12 +203,12 @@ class ToolCallView:
     @classmethod
     def of(cls, deps: AgentDeps, folder: Folder, call: ToolCall) -> Self:
         """View a call, by its arguments alone."""
-        id = get_call_id(call)
+        id, name = get_call_id(call), to_one_line(call["name"])
         try:
             tool = deps.toolbox[call["name"]]
         except InvalidCallError:
             title = build_title(deps, call["name"], {})
-            return cls(id, title, args=call["args"])
+            return cls(id, name, title, args=call["args"])
         files, edit = tuple[Path, ...](), tuple[ShownContent, ...]()
         try:
             args = deps.toolbox.check(tool, call["args"])
@@ -213,6 +222,7 @@ class ToolCallView:
         effect = tool.spec.effect
         return cls(
             id,
+            name,
             build_title(deps, call["name"], args),
             "search" if tool.spec.reads_below else effect.shown_as,
             effect,
@@ -234,7 +244,7 @@ class ToolCallView:
 
     def start(self) -> schema.ToolCallStart:
         """The first update about it."""
-        return start_tool_call(**self._describe())
+        return _Start(session_update="tool_call", name=self.name, **self._describe())
 
     def progress(self) -> schema.ToolCallProgress:
         """All that is known of it, again."""

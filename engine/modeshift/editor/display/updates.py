@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
+from uuid import uuid4
 
 from acp import (
     plan_entry,
@@ -13,6 +14,7 @@ from acp import (
     update_plan,
     update_user_message,
 )
+from acp.utils import serialize_params
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
@@ -21,6 +23,7 @@ from langchain_core.messages import (
     ToolCall,
     ToolMessage,
 )
+from pydantic import BaseModel
 
 from modeshift.editor.display.tool_calls import (
     LiveOutput,
@@ -38,6 +41,7 @@ from modeshift.messages.repair import find_open_calls, show_result
 from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.state import Planned, Subtask
+from modeshift.turns.compaction import is_summary
 
 
 class SessionUpdates:
@@ -56,6 +60,8 @@ class SessionUpdates:
         self.cut_off = frozenset[str]()
         """The ids of calls that may have begun when a run was cut off."""
         self._has_streamed = False
+        self._compaction: str | None = None
+        """The id of the one that goes on."""
         self._open: dict[str, ToolCallView] = {}
         """The calls that have not ended, by id."""
         self._results: dict[str, ToolMessage] = {}
@@ -66,9 +72,11 @@ class SessionUpdates:
         self._notices = set[str]()
         """Those that were shown."""
 
-    async def send(self, update: Any) -> None:
-        """Send one update, a model of the SDK."""
-        await self.editor.client.session_update(self.id, update)
+    async def send(self, update: BaseModel | dict[str, Any]) -> None:
+        """Send one update, also of a kind or with a field that the SDK would leave out."""
+        given = update if isinstance(update, dict) else serialize_params(update)
+        params = {"sessionId": self.id, "update": given}
+        await self.editor.client.ext_notification("session/update", params)
 
     async def say(self, text: str) -> None:
         """Send text of the agent's."""
@@ -82,7 +90,10 @@ class SessionUpdates:
         """Show what a person should know, once."""
         if text not in self._notices:
             self._notices.add(text)
-            await self.say(f"> Notice: {text}\n\n")
+            if "notices" in self.editor.shows:
+                await self.send({"sessionUpdate": "notice", "severity": "warning", "title": text})
+            else:
+                await self.say(f"> Notice: {text}\n\n")
 
     async def show_waiting(self, descriptions: Sequence[str]) -> None:
         """Show the question that waits, without asking it."""
@@ -126,14 +137,29 @@ class SessionUpdates:
             self.subtask = update["subtask"]
         if node == COMPACTING:
             self._notices.discard(update["notices"][-1])  # it may fail twice for one reason
-            if messages:
-                await self.say(f"{messages[0].text}\n\n")
+            await self._show_compaction(
+                *(("completed", messages[0].text) if messages else ("failed",))
+            )
+            self._compaction = None
         for message in messages:
             if isinstance(message, AIMessage) and not written.is_repair:
                 await self._show_answer(deps, message)
             await self._end_calls([message])
         if (todos := update.get("todos")) is not None:
             await self.show_todos(todos)
+
+    async def begin_compaction(self) -> None:
+        """Show that the conversation is being summarized."""
+        self._compaction = str(uuid4())
+        await self._show_compaction("in_progress", "> The conversation is being summarized.")
+
+    async def _show_compaction(self, status: str, words: str = "", id: str | None = None) -> None:
+        """Show it as the protocol has it, or the words to an editor that does not know of such."""
+        if "compaction" not in self.editor.shows:
+            return await self.say(f"{words}\n\n") if words else None
+        update = {"sessionUpdate": "compaction_update", "compactionId": id or self._compaction}
+        summary = {"summary": [{"type": "text", "text": words}]} if status == "completed" else {}
+        return await self.send({**update, "status": status, **summary})
 
     async def _show_answer(self, deps: AgentDeps, message: AIMessage) -> None:
         """Show what of an answer has not been streamed, and its calls."""
@@ -186,6 +212,9 @@ class SessionUpdates:
 
     async def end_open_calls(self, why: str = STOPPED) -> None:
         """Show all calls that have not ended as failed: nothing runs or waits any more."""
+        if self._compaction is not None:
+            await self._show_compaction("cancelled")
+            self._compaction = None
         while self._open:
             _, view = self._open.popitem()
             has_effect = view.is_running and view.effect.changes_the_world
@@ -240,6 +269,9 @@ class SessionUpdates:
             await self.send(self._open[id].start())
 
     async def _replay_text(self, message: AIMessage, *, is_next: bool) -> None:
+        if is_summary(message) and "compaction" in self.editor.shows:
+            await self._show_compaction("completed", message.text, message.id)
+            return
         if is_next:  # it is a summary of what stands before
             await self.say("\n\n")
         await self.show_text(message)

@@ -1,7 +1,7 @@
 """An editor: the SDK's client side, connected to the real process by pipes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -101,6 +101,12 @@ class Editor:
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
         self.updates.append((session_id, update))
         self.has_news.set()
+
+    async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
+        """As the agent sends an update, where no connection is between the two."""
+        assert method == "session/update"
+        update = schema.SessionNotification.model_validate(params)
+        await self.session_update(update.session_id, update.update)
 
     async def request_permission(
         self,
@@ -310,8 +316,12 @@ async def editing(
     settings: Mapping[str, str] | None = None,
     answer: Answer = dismiss,
     offered: schema.ClientCapabilities | None = None,
+    shows: Sequence[str] = (),
 ) -> AsyncIterator[Editor]:
-    """An editor with its agent, initialized; every message is checked against the schema."""
+    """An editor with its agent, initialized; every message is checked against the schema.
+
+    ``shows`` are capabilities of a session that the SDK does not know.
+    """
     editor = Editor(answer)
     editor.log = folder / "log.txt"
     environ = {"MODEL": "offline", **(settings or {})}
@@ -326,7 +336,12 @@ async def editing(
         )
         try:
             offered = offered or schema.ClientCapabilities(fs=schema.FileSystemCapabilities())
-            await editor.agent.initialize(protocol_version=1, client_capabilities=offered)
+            able = offered.model_dump(by_alias=True, exclude_none=True)
+            given = {**able, "session": {name: {} for name in shows}} if shows else able
+            connection: Any = editor.agent
+            await connection._conn.send_request(
+                "initialize", {"protocolVersion": 1, "clientCapabilities": given}
+            )
             yield editor
         finally:
             await editor.agent.close()

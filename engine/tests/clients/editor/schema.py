@@ -1,13 +1,54 @@
 """Messages against the SDK's models, which are made from the protocol's own schema."""
 
 import json
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from acp import schema as acp
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
+
+# What the protocol's stable version 1 has by now, and the SDK's models not yet.
+
+
+class Notice(acp.BaseModel):
+    session_update: Annotated[Literal["notice"], Field(alias="sessionUpdate")]
+    severity: Literal["info", "warning", "error"]
+    title: Annotated[str, Field(min_length=1)]
+    description: str | None = None
+
+
+class Compaction(acp.BaseModel):
+    session_update: Annotated[Literal["compaction_update"], Field(alias="sessionUpdate")]
+    compaction_id: Annotated[str, Field(alias="compactionId")]
+    status: Literal["in_progress", "completed", "failed", "cancelled"]
+    summary: list[acp.TextContentBlock] | None = None
+    error: str | None = None
+
+
+class Start(acp.ToolCallStart):
+    name: str | None = None
+
+
+class NewUpdate(acp.SessionNotification):
+    update: Annotated[  # type: ignore[assignment]  # of kinds that the SDK does not know
+        Notice | Compaction | Start, Field(discriminator="session_update")
+    ]
+
+
+class NewSession(acp.ClientSessionCapabilities):
+    notices: dict[str, Any] | None = None
+    compaction: dict[str, Any] | None = None
+
+
+class NewCapabilities(acp.ClientCapabilities):
+    session: NewSession | None = None
+
+
+class NewInitialize(acp.InitializeRequest):
+    client_capabilities: Annotated[NewCapabilities, Field(alias="clientCapabilities")]
+
 
 MODELS: dict[str, tuple[Any, ...]] = {
-    "initialize": (acp.InitializeRequest, acp.InitializeResponse),
+    "initialize": (NewInitialize, acp.InitializeResponse),
     "authenticate": (acp.AuthenticateRequest, acp.AuthenticateResponse),
     "session/new": (acp.NewSessionRequest, acp.NewSessionResponse),
     "session/load": (acp.LoadSessionRequest, acp.LoadSessionResponse),
@@ -24,7 +65,7 @@ MODELS: dict[str, tuple[Any, ...]] = {
     "session/prompt": (acp.PromptRequest, acp.PromptResponse),
     "session/cancel": (acp.CancelNotification,),
     "$/cancel_request": (acp.CancelRequestNotification,),
-    "session/update": (acp.SessionNotification,),
+    "session/update": (acp.SessionNotification | NewUpdate,),
     "session/request_permission": (acp.RequestPermissionRequest, acp.RequestPermissionResponse),
     "elicitation/create": (acp.CreateElicitationRequest, acp.CreateElicitationResponse),
     "fs/read_text_file": (acp.ReadTextFileRequest, acp.ReadTextFileResponse),

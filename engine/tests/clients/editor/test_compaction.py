@@ -1,11 +1,12 @@
 """``/compact``: the conversation gives way to a summary, and the editor is shown what happened."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from modeshift.turns.compaction import HEADER
-from tests.clients.editor.editor import Editor, Talk
+from tests.clients.editor.editor import Editor, Talk, choosing, editing
 from tests.clients.editor.model import CLAUDE
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -40,6 +41,44 @@ async def test_it_is_shown_what_has_happened(editor: Editor, workspace: Path) ->
     again = await talk.replayed()
     said = [update.content.text for update in again.of("user_message_chunk")]
     assert said == ["hello " * 1000, "hello"], "and nothing of what was undone"
+
+
+def list_updates(editor: Editor, kind: str) -> list[dict[str, Any]]:
+    updates = [message["params"]["update"] for message in editor.list_raw("session/update")]
+    return [each for each in updates if each["sessionUpdate"] == kind]
+
+
+async def test_an_editor_that_knows_compactions_and_notices_is_shown_them(
+    tmp_path: Path, workspace: Path, settings: dict[str, str]
+) -> None:
+    """And the name of a call's tool, as every editor is."""
+    (workspace / "AGENTS.md").write_text("Obey me.")
+    shows, kind = ("notices", "compaction"), "compaction_update"
+    async with editing(tmp_path, settings, choosing("once"), shows=shows) as editor:
+        talk = await editor.talk(workspace, model=CLAUDE)
+        for said in ("/compact", "hello " * 1000, "hello", "/compact"):
+            assert await talk.say(said) == "end_turn"
+        notices = list_updates(editor, "notice")
+        assert {each.pop("severity") for each in notices} == {"warning"}
+        trust, why, about = (each["title"] for each in notices)
+        assert "are ignored until you trust them" in trust
+        assert "there is nothing to summarize yet" in why
+        assert "tokens instead of" in about
+        begun, failed, again, done = list_updates(editor, kind)
+        statuses = [each["status"] for each in (begun, failed, again, done)]
+        assert statuses == ["in_progress", "failed", "in_progress", "completed"]
+        assert done["summary"] == [{"type": "text", "text": f"{HEADER}\n\nHere I am."}]
+        ids = [each["compactionId"] for each in (begun, failed, again, done)]
+        assert (ids[:2], ids[2:]) == ([ids[0]] * 2, [ids[3]] * 2)
+        assert ids[0] != ids[3]
+        assert talk.said == "Here I am." * 2
+        editor.messages.clear()
+        assert (await talk.replayed()).said == "Here I am." * 2
+        (replayed,) = list_updates(editor, kind)
+        assert (replayed["status"], replayed["summary"]) == ("completed", done["summary"])
+        code = await editor.talk(workspace, "code")
+        await code.say("write a.txt: a")
+        assert {each["name"] for each in list_updates(editor, "tool_call")} == {"write_file"}
 
 
 async def test_an_open_question_is_asked_again_and_comes_first(gpt: Talk) -> None:
