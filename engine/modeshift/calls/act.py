@@ -207,9 +207,9 @@ class DueCall:
             return await run()
         record = CallRecord(log, self._deps.toolbox.workspace, self._thread, name_call(judged))
         looks = judged.effect.runs_programs and calling.edits_freely and calling.lock is not None
-        stays = self._find_what_stays(calling)
+        stays, paths = self._find_what_stays(calling), judged.edited_paths
         try:
-            await asyncio.to_thread(record.begin, stays, looks=looks)
+            await asyncio.to_thread(record.begin, stays, paths, looks=looks)
         except StorageError as error:
             return build_not_run_result(judged.call, str(error)), {}
         token = current_record.set(record)

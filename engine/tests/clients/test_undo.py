@@ -316,6 +316,17 @@ async def check_named(thread: Thread) -> None:
     assert done["files"] == {}
 
 
+async def test_what_a_tool_writes_past_the_workspace_is_named(
+    agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(undo_log.CallRecord, "note_write", lambda *_: None)
+    thread = agents.thread()
+    await say(thread, NEW)
+    done = await undo(thread)
+    assert done["files"] == {}
+    assert done["stays"] == ["write_file old.txt: what it changed is not known"]
+
+
 async def test_a_command_in_the_background_is_named(agents: Agents, place: UserFolders) -> None:
     thread = agents.thread()
     call = '{"command": "echo > began", "background": true}'

@@ -9,7 +9,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -193,6 +193,7 @@ class CallRecord:
         self.id = uuid4().hex[:12]
         self._before: Tree | None = None
         self._began = 0.0
+        self._edited = dict[str, Signature]()
 
     def note(self, *files: KeptFile, **fields: Any) -> None:
         """Note what the call does to files, and other fields of ``KeptCall``."""
@@ -208,10 +209,11 @@ class CallRecord:
             problem = problem or self._log.keep(self._thread, before)
         self.note(KeptFile(path, (digest, mode), (after, mode), problem))
 
-    def begin(self, stays: str, *, looks: bool) -> None:
-        """Note what ``stays`` of the call; see how the files are, if it ``looks``."""
+    def begin(self, stays: str, paths: Sequence[str], *, looks: bool) -> None:
+        """Note what ``stays`` of the call; see how the files are: all, or those that it edits."""
         if stays or looks:
             self.note(stays=UNSEEN if looks else stays)
+        self._edited = {path: self._find_signature(path) for path in paths}
         if looks:
             with suppress(ToolFailedError):  # too many files: it runs all the same
                 self._before, self._began = self._look(), time.time()
@@ -219,11 +221,15 @@ class CallRecord:
 
     def end(self, stays: str) -> None:
         """Note what has changed since; where that fails, it stays noted as not known."""
-        if self._before is not None:
-            with suppress(StorageError, ToolFailedError):
+        with suppress(StorageError, ToolFailedError):
+            if self._before is not None:
                 after, root = self._look(), str(self._workspace.root)
                 others = self._log.list_others(self._thread, root, self._began)
                 self.note(*self._compare(self._before, after, others), stays=stays)
+            elif self._first and any(
+                self._find_signature(path) != held for path, held in self._edited.items()
+            ):
+                self.note(stays=UNSEEN)  # a tool of one's own writes past the workspace
 
     def _compare(self, before: Tree, after: Tree, others: set[str]) -> Iterator[KeptFile]:
         seen = {signature[3] for signature, _ in before.values() if signature != GONE}
