@@ -39,11 +39,15 @@ class _Screen(pyte.Screen):
 class Terminal:
     """Tall enough for what a test shows."""
 
-    def __init__(self, descriptor: int, process: prefork.Started, columns: int = COLUMNS) -> None:
+    def __init__(
+        self, descriptor: int, process: prefork.Started, columns: int = COLUMNS, term: str = ""
+    ) -> None:
         self.process = process
         self.received = b""
-        self._had_bar = False
         """All that the program has sent."""
+        self._has_bar = term != "dumb"
+        """Without a cursor the line is above the prompt, and a read may end between the two."""
+        self._had_bar = False
         self._descriptor = descriptor
         self._screen = _Screen(columns, LINES)
         self._screen.descriptor = descriptor
@@ -74,7 +78,7 @@ class Terminal:
     def bar(self) -> str:
         """The line below the input, while there is one."""
         last = self.screen.rpartition("\n")[2]
-        return last if last.startswith(BAR) else ""
+        return last if self._has_bar and last.startswith(BAR) else ""
 
     def resize(self, columns: int, lines: int = LINES) -> None:
         termios.tcsetwinsize(self._descriptor, (lines, columns))
@@ -169,7 +173,7 @@ def open_terminal(
     )  # fmt: skip
     os.close(theirs)
     try:
-        yield Terminal(ours, process, columns)
+        yield Terminal(ours, process, columns, term)
     finally:
         if process.poll() is None:
             process.kill()
