@@ -190,6 +190,7 @@ class CallRecord:
         """``workspace`` is a ``Workspace``, which itself writes into the record."""
         self._log, self._workspace, self._thread = log, workspace, thread
         self._first = {"workspace": str(workspace.root), "what": what}
+        self._root = f"{workspace.root}/"
         self.id = uuid4().hex[:12]
         self._before: Tree | None = None
         self._began = 0.0
@@ -264,7 +265,8 @@ class CallRecord:
             old, digest = known.get(path, (GONE, None))
             signature = self._find_signature(path)
             if signature != old:
-                if signature == GONE or is_secret(path) or self._workspace.ignores(path):
+                is_others = not DEPENDENCIES.isdisjoint(path.split("/")) or is_secret(path)
+                if signature == GONE or is_others or self._workspace.ignores(path):
                     continue
                 digest = self._keep(path, room)
             # Each small one takes time, too.
@@ -274,13 +276,15 @@ class CallRecord:
         return seen
 
     def _find_signature(self, path: str) -> Signature:
-        """``GONE`` for what is no file, or others'."""
-        with suppress(OSError):
-            now = os.lstat(f"{self._workspace.root}/{path}")
-            if stat.S_ISREG(now.st_mode) and DEPENDENCIES.isdisjoint(path.split("/")):
-                times, mode = (now.st_mtime_ns, now.st_ctime_ns), now.st_mode & PERMISSIONS
-                return (now.st_size, *times, now.st_ino, mode)
-        return GONE
+        """``GONE`` for what is no file."""
+        try:
+            now = os.lstat(self._root + path)
+        except OSError:
+            return GONE
+        if not stat.S_ISREG(now.st_mode):
+            return GONE
+        times, mode = (now.st_mtime_ns, now.st_ctime_ns), now.st_mode & PERMISSIONS
+        return (now.st_size, *times, now.st_ino, mode)
 
     def _keep(self, path: str, room: int) -> str | None:
         try:
