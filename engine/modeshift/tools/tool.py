@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from inspect import iscoroutinefunction
+from inspect import iscoroutinefunction, signature
 from pathlib import Path
 from typing import Any, Self
 
@@ -96,7 +96,7 @@ class Tool:
         except ValueError as error:  # no docstring, or one of other arguments
             raise ConfigurationError(f"{file}: {name}: {error}") from error
         spec = ToolSpec(name, row, **rest)
-        _check_arguments(f"{file}: {name}", spec, list(runnable.args))
+        _check_arguments(f"{file}: {name}", spec, list(signature(function).parameters))
         return cls(spec, runnable, file)
 
     def in_group(self, group: str | None) -> Self:

@@ -16,6 +16,7 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, empty_checkpoint
 from langgraph.checkpoint.base import id as ids
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from typing_extensions import override
 
 from modeshift.commands.usage import read_threads
@@ -132,6 +133,31 @@ async def test_a_conversation_goes_on_is_copied_counted_and_deleted(
         await saver.adelete_thread(thread)
     assert [each.id for each in await read_threads(database)] == ["copy"]
     assert [each.id for each in await read_threads(database, thread)] == []
+
+
+async def test_a_thread_goes_on_whose_channels_have_the_librarys_long_versions(
+    tmp_path: Path, workspace: Path
+) -> None:
+    file = tmp_path / "threads.sqlite"
+    async with AsyncSqliteSaver.from_conn_string(str(file)) as saver:
+        talk = Conversation(make_agent(workspace, saver=saver))
+        for number in range(2):
+            await talk.say(f"hello {number}")
+    database = open_database("", file)
+    await prepare_tables(database)
+    async with open_saver(database) as saver:
+        config, talk = talk.config, Conversation(make_agent(workspace, saver=saver))
+        talk.config = config
+        for number in range(2, 6):
+            await talk.say(f"hello {number}")
+        messages = [message.text for message in await talk.messages() if message.type == "human"]
+        newest = await saver.aget_tuple(talk.config)
+    await database.close()
+    assert messages == [f"hello {number}" for number in range(6)]
+    assert newest is not None
+    versions = sorted(map(str, newest.checkpoint["channel_versions"].values()))
+    assert versions == sorted(versions, key=lambda each: int(each.partition(".")[0]))
+    assert {len(version) for version in versions} == {8, 51}
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
