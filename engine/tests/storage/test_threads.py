@@ -86,6 +86,7 @@ async def test_a_thread_goes_on_in_a_process_whose_clock_is_behind(
     database: Database, there: Database, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.time_ns
+    monkeypatch.setattr(ids, "_last_v6_timestamp", None)  # and is set back for the next test
     async with open_saver(database) as saver:
         monkeypatch.setattr(time, "time_ns", lambda: now() + HOUR_NS)
         talk = Conversation(make_agent(workspace, saver=saver))
