@@ -77,7 +77,7 @@ class WholeWrites(KeptThreads, SqliteSaver):
 
     @override
     def get_next_version(self, current: str | None, channel: None) -> str:
-        """A number of 8 digits, of the library's 51 characters, which come before it as texts.
+        """A number of 8 digits, in the place of the library's 50 characters, which sort before it.
 
         Each checkpoint names the version of every channel; here, none is looked for by it.
         """

@@ -158,7 +158,8 @@ async def test_a_thread_goes_on_whose_channels_have_the_librarys_long_versions(
     assert newest is not None
     versions = sorted(map(str, newest.checkpoint["channel_versions"].values()))
     assert versions == sorted(versions, key=lambda each: int(each.partition(".")[0]))
-    assert {len(version) for version in versions} == {8, 51}
+    lengths = {len(version) for version in versions}
+    assert min(lengths) == 8 < 40 < max(lengths)
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
