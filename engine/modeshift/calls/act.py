@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -16,6 +15,7 @@ from modeshift.calls.contents import digest_contents, find_begun, foresee, get_k
 from modeshift.calls.judging import CallContext, Judged, judge
 from modeshift.calls.running import describe_call, name_call, run_tool
 from modeshift.messages.repair import CHANGED, VOID, build_not_run_result, mark_edited, truncate
+from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import NodeError, StorageError, ToolFailedError
 from modeshift.modes.facts import Done
 from modeshift.observing import Report, observe
@@ -198,7 +198,7 @@ class DueCall:
         update["facts"] = follow(deps, self.task.get("facts", {}), done)
         return update
 
-    async def _run_tool(self, started: _Started) -> tuple[ToolMessage, dict[str, Any]]:
+    async def _run_tool(self, started: _Started) -> tuple[ToolMessage, JsonObject]:
         """Run the tool, and note for undo what it changes."""
         judged, calling, running = self._judged, started.calling, started.running
         key, log = running.key if running else None, self._deps.undo_log
@@ -249,7 +249,7 @@ class DueCall:
         await append_entry(journal, self._thread, f"{how}call {running.key}", entry)
 
     def _settle(
-        self, message: ToolMessage, updates: dict[str, Any], before: FileDigests, after: FileDigests
+        self, message: ToolMessage, updates: JsonObject, before: FileDigests, after: FileDigests
     ) -> Update:
         """The update with the result; what else was approved expects the files as they are now."""
         judged, task = self._judged, self.task

@@ -5,8 +5,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
-from typing import Any
 
+from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import ToolFailedError
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.journal import UNREADABLE, BegunCall, FileDigests
@@ -41,7 +41,7 @@ def _digest_file(workspace: Workspace, path: str) -> str:
         return UNREADABLE if os.path.lexists(workspace.root / path) else "none"
 
 
-async def foresee(deps: AgentDeps, paths: Sequence[str], args: Mapping[str, Any]) -> FileDigests:
+async def foresee(deps: AgentDeps, paths: Sequence[str], args: JsonObject) -> FileDigests:
     """FileDigests of the files as an edit is to leave them; none where that cannot be told.
 
     For tools that are given a file's whole text, or pieces of it and their replacements.
@@ -52,7 +52,7 @@ async def foresee(deps: AgentDeps, paths: Sequence[str], args: Mapping[str, Any]
     return {} if text is None else {paths[0]: sha256(text).hexdigest()}
 
 
-def foresee_text(workspace: Workspace, path: str, args: Mapping[str, Any]) -> bytes | None:
+def foresee_text(workspace: Workspace, path: str, args: JsonObject) -> bytes | None:
     """The file as an edit is to leave it; None where that cannot be told. Blocks."""
     try:
         before = b""

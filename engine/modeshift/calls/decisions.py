@@ -5,7 +5,7 @@ The shape is that of LangChain's human-in-the-loop middleware and of Agent Chat 
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Annotated, Any, Literal, NotRequired, cast
+from typing import Annotated, Literal, NotRequired, cast
 
 from langgraph.types import interrupt
 from pydantic import AfterValidator, Discriminator, RootModel, ValidationError, with_config
@@ -13,6 +13,7 @@ from typing_extensions import TypedDict, override
 
 from modeshift.calls.judging import Judged
 from modeshift.modes.edges.edges import Context
+from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import InvalidCallError, InvalidInputError, describe_misfit
 from modeshift.modes.rules.matching import check_pattern
 from modeshift.threads.deps import AgentDeps
@@ -51,7 +52,7 @@ class EditedAction(TypedDict):
     """The same tool with other arguments."""
 
     name: str
-    args: dict[str, Any]
+    args: JsonObject
 
 
 @with_config(extra="forbid")
@@ -105,7 +106,7 @@ class _Answer(RootModel[Annotated[Decisions, AfterValidator(_run_check)]]):
 
     @classmethod
     @override
-    def __get_pydantic_json_schema__(cls, core: object, handler: object) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(cls, core: object, handler: object) -> JsonObject:
         return SCHEMA
 
 

@@ -2,10 +2,10 @@
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from modeshift.calls.judging import CallContext, Judged, deny_failing
+from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.policy import verdict
 from modeshift.threads.deps import AgentDeps
@@ -15,7 +15,7 @@ from modeshift.tools.workspace.workspace import Workspace
 
 
 def apply_edit(
-    workspace: Workspace, tool: Tool, args: Mapping[str, Any]
+    workspace: Workspace, tool: Tool, args: JsonObject
 ) -> tuple[str, str | None, str] | None:
     """The path of a file, its text before a call, None for a new one, and after it.
 

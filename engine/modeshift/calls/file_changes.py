@@ -1,13 +1,12 @@
 """``list_changes``: what a thread has changed in files, as far as that is kept for undo."""
 
 import os
-from collections.abc import Mapping
-from typing import Any
 
 from modeshift.calls.previews import FileChange, compare_texts, say_of_file
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.mailbox import StateValues
 from modeshift.tools.workspace.text import TextFormat
 from modeshift.tools.workspace.undo_log import Held
 
@@ -15,7 +14,7 @@ MAX_FILES = 200
 UNKNOWN = "what it was before is not known"
 
 
-def list_changes(deps: AgentDeps, thread: str, values: Mapping[str, Any]) -> list[FileChange]:
+def list_changes(deps: AgentDeps, thread: str, values: StateValues) -> list[FileChange]:
     """The changes, by the thread's state, in this process or as a server gives it. Blocks."""
     changes = [*values.get("mode_changes", ()), values]
     before: dict[str, Held | None] = {

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self, cast
+from typing import NamedTuple, Self, cast
 
 from langchain_core.messages import AnyMessage, ToolCall
 
@@ -23,7 +23,7 @@ from modeshift.calls.ways import (
 from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import find_last_answer, find_open_calls
 from modeshift.modes.edges.edge_table import MAX_NAMED, MAX_TRIED, Way
-from modeshift.modes.effects import NO_EFFECT, Effect
+from modeshift.modes.effects import NO_EFFECT, Effect, JsonObject
 from modeshift.modes.errors import InvalidCallError, ModelError, ToolFailedError
 from modeshift.modes.mode import Mode
 from modeshift.modes.policy import Approvals, Verdict, cut_verdict, verdict
@@ -44,7 +44,7 @@ class Judged:
     call: ToolCall
     verdict: Verdict
     tool: Tool | None = None
-    args: dict[str, Any] | None = None
+    args: JsonObject | None = None
     """The arguments as the tool gets them. Both are None for a call that is invalid."""
     environment: str = ""
     """Digests of the mode, the limit and the workspace; of the mode it switches to, or of the tool
@@ -125,7 +125,7 @@ class Judged:
         return Subject(self.tool.spec, self.args)
 
 
-def list_switch_targets(effect: Effect, args: Mapping[str, Any]) -> list[str]:
+def list_switch_targets(effect: Effect, args: JsonObject) -> list[str]:
     """The modes to which a call may switch, itself or by the answer to it."""
     if effect.switches_mode:
         return [args["mode_slug"]]
@@ -226,7 +226,7 @@ async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged
 
 
 async def _find_plan(
-    deps: AgentDeps, context: CallContext, tool: Tool, args: dict[str, Any], targets: Sequence[str]
+    deps: AgentDeps, context: CallContext, tool: Tool, args: JsonObject, targets: Sequence[str]
 ) -> ApprovedPlan | None:
     """What becomes the plan once a person approves the call; raises ``ModelError``."""
     slug, effect = context.seat.mode.slug, tool.spec.effect
@@ -300,7 +300,7 @@ def find_problem(
 
 
 def find_verdict(
-    deps: AgentDeps, context: CallContext, tool: Tool, args: dict[str, Any], values: Values
+    deps: AgentDeps, context: CallContext, tool: Tool, args: JsonObject, values: Values
 ) -> Verdict:
     """What the mode says of a call without a problem, cut by the host's limit."""
     effect, limit = tool.spec.effect, context.seat.limit
@@ -336,7 +336,7 @@ def _add_edge(
 
 
 def _find_verdict(
-    deps: AgentDeps, context: CallContext, mode: Mode, tool: Tool, args: dict[str, Any] | None
+    deps: AgentDeps, context: CallContext, mode: Mode, tool: Tool, args: JsonObject | None
 ) -> Verdict:
     """What the mode, or the limit's, says; each with what is remembered for it."""
     remembered = [
@@ -356,7 +356,7 @@ def _is_for(remembered: str, tool: Tool) -> bool:
     return get_server_part(remembered) == get_server_part(tool.spec.name)
 
 
-def _name_modes(deps: AgentDeps, context: CallContext, tool: Tool, args: dict[str, Any]) -> str:
+def _name_modes(deps: AgentDeps, context: CallContext, tool: Tool, args: JsonObject) -> str:
     """The modes that do not deny the call, as the end of a refusal."""
     if context.seat.depth:
         return " Go on without it: a sub-task keeps its mode. Say at its end what is undone."

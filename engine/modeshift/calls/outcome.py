@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, assert_never
+from typing import Literal, assert_never
 
 from langchain_core.messages import ToolCall, ToolMessage
 
@@ -15,7 +15,7 @@ from modeshift.calls.ways import list_suggestions
 from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import BEHIND, VOID, build_not_run_result, build_rejection
 from modeshift.modes.choice import Seen, choose
-from modeshift.modes.effects import Effect
+from modeshift.modes.effects import Effect, JsonObject
 from modeshift.modes.facts import Done
 from modeshift.modes.phases import Phase
 from modeshift.modes.plain_text import to_one_line
@@ -99,7 +99,7 @@ class Outcome:
     def _get_key(self, judged: Judged) -> str:
         return judged.digest(self._thread, self._question.message)
 
-    async def _edit(self, judged: Judged, args: dict[str, Any]) -> None:
+    async def _edit(self, judged: Judged, args: JsonObject) -> None:
         """Approve the call with these arguments, unless they are denied."""
         call = ToolCall(name=judged.call["name"], args=args, id=judged.call["id"], type="tool_call")
         # Earlier refusals do not count: the person has just asked for this.
@@ -157,7 +157,7 @@ class Outcome:
     def _choose(
         self,
         judged: Judged,
-        target: Mapping[str, Any],
+        target: JsonObject,
         reply: str,
         approvals: str | None = None,
         how: How = None,

@@ -4,16 +4,17 @@ Each applies in the thread, mode and workspace in which it was given, until the 
 or the user's rules change, or a person takes it back.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, cast
+from typing import cast
 
 from langgraph.types import Overwrite
 
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.mailbox import StateValues
 from modeshift.threads.state import Remembered, State, Update
 
 ALL = "all"
@@ -35,7 +36,7 @@ def remember(
     )
 
 
-def list_remembered(state: Mapping[str, Any], news: Mapping[str, Any]) -> list[Remembered]:
+def list_remembered(state: StateValues, news: StateValues) -> list[Remembered]:
     """What holds in the thread, or does again when its sub-tasks have ended.
 
     Without what is to be forgotten by the state, and by the ``news`` that the host has set.
@@ -45,7 +46,7 @@ def list_remembered(state: Mapping[str, Any], news: Mapping[str, Any]) -> list[R
     return list(kept.values())
 
 
-def find_new(state: Mapping[str, Any], update: Mapping[str, Any]) -> list[Remembered]:
+def find_new(state: StateValues, update: StateValues) -> list[Remembered]:
     """What the update remembers and the state does not."""
     known = {each["id"] for each in _list_all(state)}
     return [each for each in update.get("remembered") or () if each["id"] not in known]
@@ -59,8 +60,8 @@ def describe_remembered(deps: AgentDeps, remembered: Remembered) -> str:
 
 
 def check_forget(
-    state: Mapping[str, Any],
-    news: Mapping[str, Any],
+    state: StateValues,
+    news: StateValues,
     before: Sequence[str] | None,
     ids: Sequence[str],
 ) -> list[str]:
@@ -116,6 +117,6 @@ def _drop(remembered: Iterable[Remembered], ids: Collection[str]) -> list[Rememb
     return [each for each in remembered if ALL not in ids and each["id"] not in ids]
 
 
-def _list_all(state: Mapping[str, Any]) -> Iterator[Remembered]:
+def _list_all(state: StateValues) -> Iterator[Remembered]:
     for conversation in (state, *state.get("parents", ())):
         yield from cast("list[Remembered]", conversation.get("remembered", []))

@@ -1,7 +1,6 @@
 """``run_tool``: runs a call that was judged; and what facts can follow from it."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -14,6 +13,7 @@ from modeshift.messages.repair import (
     mark_as_data,
     truncate,
 )
+from modeshift.modes.effects import JsonObject
 from modeshift.modes.facts import Done
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.seats import Seat
@@ -23,7 +23,7 @@ from modeshift.tools.processes.background import Calling, Ran, current_calling
 
 async def run_tool(
     seat: Seat, judged: Judged, context: Calling, config: RunnableConfig, key: str | None = None
-) -> tuple[ToolMessage, dict[str, Any]]:
+) -> tuple[ToolMessage, JsonObject]:
     """The tool's message, and its state updates if its effect has ``updates_state``.
 
     A failure is a message too, with ``status="error"``. ``key`` is the journal's, which others are
@@ -50,7 +50,7 @@ async def run_tool(
     blocks = message.content if isinstance(message.content, list) else []
     images = [block for block in blocks if isinstance(block, dict) and block.get("type") == "image"]
     message.content = truncate(message.text, max_characters)
-    updates: dict[str, Any] = {}
+    updates: JsonObject = {}
     if ran and message.artifact is None:
         message.artifact = {"exit_code": ran[-1].exit_code}
     if judged.effect.updates_state:

@@ -1,11 +1,10 @@
 """Whether the model may ask for a mode now: the edge, its condition, and what is open instead."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from modeshift.modes.edges.edge_table import Edge, Way
 from modeshift.modes.edges.edges import ANY
-from modeshift.modes.effects import ToolSpec
+from modeshift.modes.effects import JsonObject, ToolSpec
 from modeshift.modes.mode import Mode
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.policy import Approvals, verdict
@@ -16,7 +15,7 @@ from modeshift.threads.state import Facts, Remembered
 Values = Mapping[str, bool | None]
 
 
-def list_suggestions(args: Mapping[str, Any]) -> dict[str, str | None]:
+def list_suggestions(args: JsonObject) -> dict[str, str | None]:
     """The labels to choose from, each with the mode it switches to, from a question's arguments.
 
     The label names the mode, so that whoever chooses it knows. An answer in other words never
@@ -81,7 +80,7 @@ def is_free(
     return before == after and not any(asked & rule.rules.keys() for rule in rules)
 
 
-def list_ways_out(deps: AgentDeps, slug: str) -> list[dict[str, Any]]:
+def list_ways_out(deps: AgentDeps, slug: str) -> list[JsonObject]:
     """Where the model may ask to go from a mode, with the condition, and whom it asks."""
     groups = dict[tuple[bool, str, str], list[str]]()
     effects = [deps.toolbox[name].spec.effect for name in deps.seat(slug).tools]

@@ -235,7 +235,7 @@ def _translate(
     message: AIMessage, taken: re.Pattern[str] | None, renamed: dict[str, str]
 ) -> AIMessage:
     """An answer of another API; adds to ``renamed`` the call ids that are not taken."""
-    update: dict[str, Any] = {}
+    update: dict[str, object] = {}
     if (beside := message.additional_kwargs) and beside.keys() != {ORIGIN}:
         update["additional_kwargs"] = {ORIGIN: beside[ORIGIN]} if ORIGIN in beside else {}
     if isinstance(message.content, list):

@@ -24,11 +24,12 @@ from langchain_core.messages import (
 from langchain_core.messages.utils import convert_to_messages
 from langgraph.types import Overwrite
 
+from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import InvalidInputError
 from modeshift.tools.toolbox import BROKEN, find_unserializable
 
 AnyCall = ToolCall | InvalidToolCall
-Block = str | dict[str, Any]
+Block = str | JsonObject
 Content = str | list[Block]
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ID = re.compile(r"[!-~]+")
@@ -67,7 +68,7 @@ def normalize(message: AIMessage, taken: Collection[str | None] = ()) -> AIMessa
     content = _clean_content(message.content, came)
     if calls == message.tool_calls and content == message.content:
         return message
-    update: dict[str, Any] = {"tool_calls": calls, "invalid_tool_calls": [], "content": content}
+    update: dict[str, object] = {"tool_calls": calls, "invalid_tool_calls": [], "content": content}
     if message.response_metadata.get("output_version") == "v1":
         # These blocks are LangChain's own, which its clients do not send back as such.
         metadata = {k: v for k, v in message.response_metadata.items() if k != "output_version"}
@@ -156,7 +157,7 @@ def _update_calls(
     return placed
 
 
-def _build_call_block(block: dict[str, Any], call: ToolCall) -> dict[str, Any]:
+def _build_call_block(block: JsonObject, call: ToolCall) -> JsonObject:
     """The call; its arguments stay as they were written, if they are still the same.
 
     Without the block's own id: nothing is stored under it.
@@ -277,7 +278,7 @@ def _user_message(message: HumanMessage) -> HumanMessage:
     return HumanMessage(content if isinstance(content, str) else shown, id=message.id)
 
 
-def _convert_block(block: str | dict[str, Any]) -> dict[str, Any] | None:
+def _convert_block(block: str | JsonObject) -> JsonObject | None:
     """A text or image block in the form that every provider takes; None for empty text."""
     match block:
         case str(text) | {"type": "text", "text": str(text)}:
@@ -297,7 +298,7 @@ def _convert_block(block: str | dict[str, Any]) -> dict[str, Any] | None:
     )
 
 
-def _image_block(url: str) -> dict[str, Any]:
+def _image_block(url: str) -> JsonObject:
     match = _IMAGE.fullmatch(url)
     try:
         if match is not None and match["data"] is not None:

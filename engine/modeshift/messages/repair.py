@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from modeshift.messages.normal_form import get_call_id
+from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import ModelError, ToolFailedError, describe_error
 from modeshift.modes.plain_text import make_readable, name_count
 
@@ -177,7 +177,7 @@ def describe_failure(error: Exception, source: str, call_id: str, limit: int) ->
     return mark_as_data(text, f"error of {source}", call_id)
 
 
-def mark_edited(message: ToolMessage, args: dict[str, Any]) -> None:
+def mark_edited(message: ToolMessage, args: JsonObject) -> None:
     """Say in the result that a person has edited the call's arguments."""
     message.content = EDITED.format(args=args) + message.text
     if message.artifact is None or isinstance(message.artifact, dict):

@@ -137,7 +137,7 @@ def _strip_backwards(messages: Sequence[AnyMessage], prefix: str | None) -> Iter
 def _strip(message: AnyMessage) -> AnyMessage:
     if not has_thinking(message):
         return message
-    content: Any = [block for block in message.content if not _is_thinking(block)]
+    content = [block for block in message.content if not _is_thinking(block)]
     return message.model_copy(update={"content": content})
 
 

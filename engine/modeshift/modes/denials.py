@@ -1,7 +1,6 @@
 """``find_denials``: what a file of modes denies, also where a mode in it cannot be used."""
 
 import re
-from typing import Any
 
 import yaml
 
@@ -43,10 +42,10 @@ def find_denials(text: str, name: str) -> dict[str, Rules]:
     return {**denials}
 
 
-def _list_pairs(node: Any) -> list[tuple[str, Any]]:
+def _list_pairs(node: object) -> list[tuple[str, yaml.Node]]:
     pairs = node.value if isinstance(node, yaml.MappingNode) else ()
     return [(key.value, value) for key, value in pairs if isinstance(key, yaml.ScalarNode)]
 
 
-def _list_values(node: Any, name: str) -> list[Any]:
+def _list_values(node: object, name: str) -> list[yaml.Node]:
     return [value for key, value in _list_pairs(node) if key == name]

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
+
+JsonObject = dict[str, Any]
+"""A JSON object, such as the arguments of a call: LangChain has its values as ``Any``."""
 
 EffectName = Literal[
     "read",

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
 
 from modeshift.modes.errors import ModeFileError
 from modeshift.modes.facts import ProjectTests
@@ -20,7 +21,7 @@ from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.permissions import Kind, Rules, with_patterns
 
 # The C parser is ten times as fast; not every PyYAML is built with it.
-Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+Loader: type[yaml.BaseLoader] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 # A line up to its first word, and behind its key.
 _LAYOUT = re.compile(
     '^[ \u00a0\u200b\u2060\ufeff-]*(?:"?[\\w-]+"?:\u00a0+)?', re.MULTILINE | re.ASCII
@@ -71,7 +72,7 @@ class UnfitError(Exception):
     """Text that parses and is refused nevertheless."""
 
 
-def _parse_json(text: str) -> Any:
+def _parse_json(text: str) -> object:
     try:
         return json.loads(
             text, object_pairs_hook=_build_dict, parse_int=str, parse_float=str, parse_constant=str
@@ -83,7 +84,7 @@ def _parse_json(text: str) -> Any:
             raise error from None
 
 
-def _build_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_dict(pairs: list[tuple[str, object]]) -> dict[str, object]:
     _refuse_twice((key, "") for key, _ in pairs)
     return dict(pairs)
 
@@ -97,7 +98,7 @@ def _refuse_twice(keys: Iterable[tuple[str, str]]) -> None:
         seen.add(key)
 
 
-def _parse_yaml(text: str) -> Any:
+def _parse_yaml(text: str) -> object:
     check_size(text)
     loader = Loader(text)
     try:
@@ -263,13 +264,13 @@ _RULES: TypeAdapter[dict[str, dict[str, Kind]]] = TypeAdapter(dict[str, dict[str
 _PROMPTS: TypeAdapter[dict[str, ModePrompt]] = TypeAdapter(dict[str, ModePrompt])
 
 
-def _find_slug(entry: Any) -> str:
+def _find_slug(entry: object) -> str:
     slug = entry.get("slug") if isinstance(entry, dict) else None
     return clean_name(slug) if isinstance(slug, str) else ""
 
 
 def _parse_mode(
-    entry: Any, name: str, level: Level, dropped: _Dropped, text: str, *place: str | int
+    entry: object, name: str, level: Level, dropped: _Dropped, text: str, *place: str | int
 ) -> Mode:
     """``place`` is where in ``text`` it stands."""
     slug, lines = _find_slug(entry), dict[str, int]()
@@ -314,40 +315,42 @@ def _find_edge_lines(text: str, place: Sequence[str | int]) -> dict[str, int]:
     return lines
 
 
-def _clean_entry(entry: Mapping[str, Any], slug: str, dropped: _Dropped) -> dict[str, Any]:
+def _clean_entry(entry: Mapping[str, object], slug: str, dropped: _Dropped) -> dict[str, object]:
     """What a mode has of the keys that there are; raises ``ValueError`` for one near to a right."""
-    kept: dict[str, Any] = {}
+    kept: dict[str, object] = {}
     for key, value in entry.items():
         if key == "model" and value is not None and not re.fullmatch(MODEL, str(value)):
             why = "is neither 'offline' nor 'provider:name'; MODEL is used"
             _drop(f"the model {_shorten(value)} {why}", slug, dropped)
         elif key in KEYS:
-            is_name = key in ("slug", "name") and isinstance(value, str)
-            kept[key] = clean_name(value) if is_name else value
+            kept[key] = value
+            if key in ("slug", "name") and isinstance(value, str):
+                kept[key] = clean_name(value)
         elif near := get_close_matches(key.lower(), _TO_RIGHTS, 1, cutoff=0.85):
             raise ValueError(f"unknown key {_shorten(key)}; write {_TO_RIGHTS[near[0]]!r}")
         elif "permission" in key.lower():
             raise ValueError(f"unknown key {_shorten(key)}; write 'permissions'")
         elif key not in IGNORED_KEYS:
             _drop_key(key, slug, dropped)
-    if isinstance(kept.get("groups"), list):
-        kept["groups"] = list(_clean_groups(kept["groups"], slug, dropped))
+    if isinstance(groups := kept.get("groups"), list):
+        kept["groups"] = list(_clean_groups(groups, slug, dropped))
     return kept
 
 
-def _clean_groups(groups: Sequence[Any], slug: str, dropped: _Dropped) -> Iterator[Any]:
+def _clean_groups(groups: Sequence[object], slug: str, dropped: _Dropped) -> Iterator[object]:
     for group in groups:
-        is_pair = isinstance(group, list) and bool(group)
-        name = group[0] if is_pair else group
+        name, options = (
+            (group[0], group[1:]) if isinstance(group, list) and group else (group, None)
+        )
         if isinstance(name, str):
             name = clean_name(name)
         if isinstance(name, str) and name in OLD_GROUPS:
             _drop(f"group {name!r} is dropped: {OLD_GROUPS[name]}", slug, dropped)
         else:
-            yield [name, *group[1:]] if is_pair else name
+            yield name if options is None else [name, *options]
 
 
-def _parse_prompts(entries: Any, dropped: _Dropped) -> dict[str, ModePrompt]:
+def _parse_prompts(entries: object, dropped: _Dropped) -> dict[str, ModePrompt]:
     """Words carry no rights, so those that do not fit are dropped."""
     try:
         return _PROMPTS.validate_python(entries or {})
@@ -383,7 +386,7 @@ def _describe_problems(error: ValidationError, subject: str = "the mode") -> str
     )
 
 
-def _describe_problem(problem: Any) -> str:
+def _describe_problem(problem: ErrorDetails) -> str:
     """A problem that pydantic found, in words for somebody who writes a modes file."""
     kind = problem["type"]
     if kind in ("enum", "literal_error"):
@@ -406,5 +409,5 @@ _TEXTS = {
 }
 
 
-def _shorten(value: Any) -> str:
+def _shorten(value: object) -> str:
     return to_one_line(repr(value) if not isinstance(value, str) else f"'{value}'", MAX_SHOWN)

@@ -4,12 +4,12 @@ Every call is judged in both modes, and the stricter verdict counts. A limit is 
 set and to lift; what the model asks for or a person approves does not change it.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 
-from modeshift.modes.effects import Risk, ServerTool, ToolSpec
+from modeshift.modes.effects import JsonObject, Risk, ServerTool, ToolSpec
 from modeshift.modes.errors import (
     FileRestrictionError,
     InvalidCallError,
@@ -138,7 +138,7 @@ class Verdict:
 def verdict(
     mode: Mode,
     tool: ToolSpec,
-    args: Mapping[str, Any] | None,
+    args: JsonObject | None,
     approvals: Approvals,
     remembered: Collection[tuple[str, bool]] = (),
 ) -> Verdict:
@@ -174,7 +174,7 @@ def verdict(
 
 
 def _judge_parts(  # what a verdict depends on
-    mode: Mode, tool: ToolSpec, args: Mapping[str, Any], command: str, approvals: Approvals,
+    mode: Mode, tool: ToolSpec, args: JsonObject, command: str, approvals: Approvals,
     remembered: Collection[tuple[str, bool]],
 ) -> Verdict | None:  # fmt: skip
     """Allows a line of several commands of which each is allowed; None if one is not."""
@@ -187,7 +187,7 @@ def _judge_parts(  # what a verdict depends on
 
 
 def _check_limits(
-    mode: Mode, tool: ToolSpec, args: Mapping[str, Any] | None, subject: Subject | None
+    mode: Mode, tool: ToolSpec, args: JsonObject | None, subject: Subject | None
 ) -> Verdict | None:
     """Limits that no rule, policy or remembered approval lifts; ``deny`` wins over ``ask``."""
     limits = (
@@ -200,7 +200,7 @@ def _check_limits(
 
 
 def _check_group(
-    mode: Mode, tool: ToolSpec, args: Mapping[str, Any] | None, subject: Subject | None
+    mode: Mode, tool: ToolSpec, args: JsonObject | None, subject: Subject | None
 ) -> Verdict | None:
     """Denies tools of groups that the mode lacks, and files that its ``fileRegex`` excludes."""
     if tool.group is None:
@@ -254,7 +254,7 @@ def _check_server(mode: Mode, grant: Grant, tool: ToolSpec, served: ServerTool) 
 
 
 def _check_file_regex(
-    mode: Mode, grant: Grant, tool: ToolSpec, args: Mapping[str, Any] | None
+    mode: Mode, grant: Grant, tool: ToolSpec, args: JsonObject | None
 ) -> Verdict | None:
     if grant.file_regex is None:
         return None
@@ -294,7 +294,7 @@ def _check_denials(mode: Mode, tool: ToolSpec, subject: Subject | None) -> Verdi
     return possible
 
 
-def _check_files(tool: ToolSpec, args: Mapping[str, Any] | None) -> Verdict | None:
+def _check_files(tool: ToolSpec, args: JsonObject | None) -> Verdict | None:
     """Denies writes below ``.git``; asks for protected files, and files that look secret."""
     if not (tool.effect.reads_files or tool.effect.changes_files):
         return None
@@ -315,7 +315,7 @@ def _check_files(tool: ToolSpec, args: Mapping[str, Any] | None) -> Verdict | No
     return None
 
 
-def _list_paths(tool: ToolSpec, args: Mapping[str, Any] | None) -> list[str]:
+def _list_paths(tool: ToolSpec, args: JsonObject | None) -> list[str]:
     return [args[name] for name in tool.paths if args[name] is not None] if args else []
 
 

@@ -14,7 +14,7 @@ _MIGRATIONS = "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, ste
 class Executor(Protocol):
     """A transaction, or a database, where each statement is a transaction of its own."""
 
-    async def execute(self, statement: str, **values: Any) -> list[Row]:
+    async def execute(self, statement: str, **values: object) -> list[Row]:
         """The rows of a statement, of ``RETURNING`` too; ``:name`` stands for a value.
 
         Raises ``StorageError``, and then nothing is changed.
@@ -34,7 +34,7 @@ class Database(ABC):
         self.name = name
 
     @abstractmethod
-    async def execute(self, statement: str, **values: Any) -> list[Row]:
+    async def execute(self, statement: str, **values: object) -> list[Row]:
         """As ``Executor.execute``."""
 
     @abstractmethod

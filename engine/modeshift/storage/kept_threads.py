@@ -79,7 +79,7 @@ def rename_keys(saved: CheckpointTuple | None) -> CheckpointTuple | None:
     return saved
 
 
-class KeptThreads(BaseCheckpointSaver[Any]):
+class KeptThreads(BaseCheckpointSaver[str]):
     """A checkpointer that deletes and copies all that there is of a thread, in one transaction."""
 
     database: Database
@@ -87,7 +87,7 @@ class KeptThreads(BaseCheckpointSaver[Any]):
     """What has more of threads; its ``forget`` blocks."""
 
     @property
-    def read_history(self) -> Callable[..., Any]:
+    def read_history(self) -> Callable[..., object]:
         """LangGraph's method, by a name that a wrapper of the checkpointer hands on."""
         return self.aget_delta_channel_history
 

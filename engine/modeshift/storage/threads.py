@@ -13,6 +13,7 @@ from langgraph.store.base import BaseStore, Op, PutOp, Result
 from langgraph.store.sqlite import SqliteStore
 from typing_extensions import override
 
+from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import StorageError
 from modeshift.storage.database import Database
 from modeshift.storage.kept_threads import AUDIT_ENDS, DELETED, NAMESPACE, KeptThreads, rename_keys
@@ -140,7 +141,7 @@ class WholeBatches(BaseStore):
 
 
 @asynccontextmanager
-async def open_saver(database: Database) -> AsyncIterator[BaseCheckpointSaver[Any]]:
+async def open_saver(database: Database) -> AsyncIterator[BaseCheckpointSaver[str]]:
     """The checkpointer; ``prepare_tables`` has been called before."""
     if isinstance(database, SqliteDatabase):
         yield WholeWrites(database)
@@ -198,13 +199,13 @@ async def _set_up_store(database: SqliteDatabase) -> None:
             return
 
 
-def find_database(saver: BaseCheckpointSaver[Any]) -> Database | None:
+def find_database(saver: BaseCheckpointSaver[str]) -> Database | None:
     """Where it stores; None for a checkpointer that is not ours, such as a platform's."""
     database = getattr(saver, "database", None)  # the dev server hands on a wrapped one
     return database if isinstance(database, Database) else None
 
 
-async def has_checkpoint(saver: BaseCheckpointSaver[Any], thread: str, checkpoint: str) -> bool:
+async def has_checkpoint(saver: BaseCheckpointSaver[str], thread: str, checkpoint: str) -> bool:
     """Whether it is stored; a checkpointer that is not ours has to read the whole."""
     if (database := find_database(saver)) is not None:
         select = "SELECT 1 FROM checkpoints WHERE thread_id = :thread AND checkpoint_id = :id"
@@ -213,7 +214,7 @@ async def has_checkpoint(saver: BaseCheckpointSaver[Any], thread: str, checkpoin
     return await saver.aget_tuple({"configurable": here}) is not None
 
 
-async def read_newest(database: Database, thread: str, checkpoint: str = "") -> dict[str, Any]:
+async def read_newest(database: Database, thread: str, checkpoint: str = "") -> JsonObject:
     """What a thread's checkpoint itself has: not the messages, for which all would be read."""
     configurable = {"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint}
     async with open_saver(database) as saver:

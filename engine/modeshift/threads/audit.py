@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
+from modeshift.modes.effects import JsonObject
 from modeshift.storage.database import Executor
 
 _LAST = """
@@ -39,7 +39,7 @@ class AuditEntry:
     digest: str
 
     @property
-    def values(self) -> dict[str, Any]:
+    def values(self) -> JsonObject:
         """What it tells."""
         return dict(json.loads(self.text))
 
@@ -50,7 +50,7 @@ def chain(before: str, number: int, text: str) -> str:
 
 
 async def append_entry(
-    database: Executor, thread: str, reference: str, values: Mapping[str, Any]
+    database: Executor, thread: str, reference: str, values: Mapping[str, object]
 ) -> None:
     """Add an entry, unless there is one with this reference: a step that was cut off comes again.
 

@@ -232,7 +232,7 @@ class Journal:
             done = end_unseen(done.mode)
         return BegunCall(owner, state, bool(is_late), *files, done, result)
 
-    async def execute(self, statement: str, **values: Any) -> list[Row]:
+    async def execute(self, statement: str, **values: object) -> list[Row]:
         """As the database does; ``:owner``, ``:lease`` and ``:now`` are given, and ``{clock}``."""
         if not self._is_ready:
             await self._prepare()
@@ -282,7 +282,7 @@ class Hold:
         if await self._journal.execute(_FIND_OTHER, thread=self._thread):
             raise InvalidInputError(RELIEVED)
 
-    async def wait_for(self, saver: BaseCheckpointSaver[Any], checkpoint: str) -> None:
+    async def wait_for(self, saver: BaseCheckpointSaver[str], checkpoint: str) -> None:
         """Wait until it is stored: a run that is cut off goes on from it, and finds its calls.
 
         LangGraph stores it while the next node runs already. ``saver`` may be a platform's own.
@@ -327,7 +327,7 @@ class RunningCall:
         """How long it may go on by a lease, which ends later for all others."""
         self._until = _read_clock() + self._seconds
 
-    async def keep(self, run: Coroutine[Any, Any, T]) -> T:
+    async def keep(self, run: Coroutine[object, None, T]) -> T:
         """The result of ``run``, which is cancelled before a lease ends that cannot be renewed."""
         if self._journal.database.clock == "NULL":
             return await run

@@ -6,11 +6,12 @@ import hmac
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import httpx
+
+from modeshift.modes.effects import JsonObject
 
 log = logging.getLogger("modeshift")
 SECONDS = 10
@@ -38,7 +39,7 @@ class Notifier:
         if self.url:  # which is often a secret: httpx logs each address
             logging.getLogger("httpx").setLevel(logging.WARNING)
 
-    def tell(self, thread: str, mode: str, request: Mapping[str, Any]) -> None:
+    def tell(self, thread: str, mode: str, request: JsonObject) -> None:
         """Tell of a question, in the background; ``request`` is the interrupt's value."""
         question = str(request.get("question"))
         told_of = f"{thread} {question}"  # a copy of a thread asks the same

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from langchain_core.messages import SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -24,7 +23,7 @@ from modeshift.modes.edges.edge_table import (
     describe_groups,
     group_ways,
 )
-from modeshift.modes.effects import ToolSpec
+from modeshift.modes.effects import JsonObject, ToolSpec
 from modeshift.modes.facts import Fact
 from modeshift.modes.machine import Configuration, Machine
 from modeshift.modes.mode import Mode
@@ -41,6 +40,7 @@ from modeshift.modes.policy import (
 from modeshift.modes.rights import find_growth
 from modeshift.project import load_project
 from modeshift.prompts import ModeWords, render_mode_words, render_system_prompt
+from modeshift.threads.mailbox import StateValues
 from modeshift.tools.server_tools import ManagedServer
 from modeshift.tools.toolbox import Toolbox
 
@@ -225,7 +225,7 @@ class BoundModes:
         self.models.learn(mode)
         self._seats.clear()
 
-    def seat_in(self, state: Mapping[str, Any], slug: str) -> Seat:
+    def seat_in(self, state: StateValues, slug: str) -> Seat:
         """The mode in a thread: under its limit, and as deep in sub-tasks as it is."""
         subtask = state.get("subtask")
         return self.seat(slug, state.get("limit"), subtask["depth"] if subtask else 0)
@@ -281,7 +281,7 @@ class BoundModes:
         )
 
     @cached_property
-    def declared(self) -> dict[str, Any]:
+    def declared(self) -> JsonObject:
         """The tools by name, as a model is told of them; without what every mode leaves out."""
         modes = self.catalog.values()
         specs = (

@@ -3,7 +3,7 @@
 Plain data, so that a checkpoint outlives a change of code.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Any, Literal, NotRequired, cast, get_type_hints
 
@@ -15,7 +15,8 @@ from modeshift.messages.channels import Messages, append, build_growing_list
 from modeshift.messages.instructions import Instruction
 from modeshift.models.usage import Fill, Usage, add_usage
 from modeshift.modes.edges.edges import Context
-from modeshift.threads.mailbox import Revision
+from modeshift.modes.effects import JsonObject
+from modeshift.threads.mailbox import Revision, StateValues
 from modeshift.workarounds.langgraph import messages_delta_reducer
 
 
@@ -49,7 +50,7 @@ class Asked(TypedDict):
 class Approved(TypedDict):
     """What a person approved: one call with these arguments, and no other."""
 
-    args: dict[str, Any]
+    args: JsonObject
     edited: bool
     digest: str
     """See ``Judged.digest``."""
@@ -203,13 +204,13 @@ class Parent(PutAside):
     """How many changes of mode there were, that to the sub-task's among them."""
 
 
-def _get(values: Mapping[str, Any], key: str) -> Any:
-    empty: dict[str, Any] = {"facts": {}, "host_revision": {}}
+def _get(values: StateValues, key: str) -> Any:
+    empty: dict[str, object] = {"facts": {}, "host_revision": {}}
     none = key in ("subtask", "approved_plan", "fresh_from")
     return values.get(key, None if none else empty.get(key, []))
 
 
-def put_aside(state: "State", *, mode: str, **more: Any) -> Parent:
+def put_aside(state: "State", *, mode: str, **more: object) -> Parent:
     """The conversation, whole, in ``mode``; ``more`` is what it goes on with later."""
     keys = {key: _get(state, key) for key in PutAside.__annotations__}
     return cast("Parent", {**keys, "mode": mode, **more})

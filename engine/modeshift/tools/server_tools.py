@@ -3,7 +3,7 @@
 What starts them is a part, found by an entry point: ``open_pool``.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from langchain_core.tools import BaseTool
 from typing_extensions import override
 
-from modeshift.modes.effects import EFFECTS, ServerTool, ToolSpec
+from modeshift.modes.effects import EFFECTS, JsonObject, ServerTool, ToolSpec
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.matching import name_server_tool
@@ -43,7 +43,7 @@ class ManagedServer(Protocol):
     offer: Offer | None
     """None until it has been started once; any thread may read it."""
 
-    async def call(self, tool: ToolDescription, args: Mapping[str, Any]) -> list[dict[str, Any]]:
+    async def call(self, tool: ToolDescription, args: JsonObject) -> list[JsonObject]:
         """Call a tool; in any event loop. Raises ``ToolFailedError``."""
         ...
 
@@ -95,11 +95,11 @@ class ServerToolRunnable(BaseTool):
     described: ToolDescription
 
     @override
-    def _run(self, /, **args: Any) -> Any:
+    def _run(self, /, **args: object) -> object:
         raise NotImplementedError
 
     @override
-    async def _arun(self, /, **args: Any) -> Any:
+    async def _arun(self, /, **args: object) -> object:
         return await self.served_by.call(self.described, args)
 
 

@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import takewhile
 from operator import itemgetter
-from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from modeshift.messages.instructions import Instruction
 from modeshift.messages.thinking import drop_unbound_thinking, find_last_prefix
+from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import ModelError
 from modeshift.modes.plain_text import escape_invisible, to_one_line
 from modeshift.threads.deps import AgentDeps
@@ -234,7 +234,7 @@ def _is_due(todos: str, messages: Sequence[AnyMessage], notes: Sequence[Instruct
     return True
 
 
-def _describe_written(args: dict[str, Any]) -> str:
+def _describe_written(args: JsonObject) -> str:
     """The list of a call, which its tool may have refused."""
     try:
         return _describe_todos(

@@ -5,10 +5,9 @@ checkpoints keep the whole history.
 """
 
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import takewhile
 from math import inf
-from typing import Any
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
@@ -28,6 +27,7 @@ from modeshift.modes.errors import ConfigurationError, ProviderError, TooLongErr
 from modeshift.modes.phases import Phase
 from modeshift.prompts import render_summary_request
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.mailbox import StateValues
 from modeshift.threads.seats import Seat
 from modeshift.threads.state import State, Update
 from modeshift.turns.briefing import describe_handover
@@ -131,7 +131,7 @@ def _build_error(seat: Seat, problem: str) -> ConfigurationError:
     return ConfigurationError(problem)
 
 
-def describe_window(deps: AgentDeps, seat: Seat, state: Mapping[str, Any]) -> str:
+def describe_window(deps: AgentDeps, seat: Seat, state: StateValues) -> str:
     """That the window is too small for the mode's first request, and which modes fit."""
     usable = [slug for slug, mode in deps.catalog.items() if deps.models.problem(mode) is None]
     seats = {slug: deps.seat_in(state, slug) for slug in usable}

@@ -1,6 +1,6 @@
 """``Opening``: how a turn begins, or goes on."""
 
-from typing import Any, cast
+from typing import cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.types import Overwrite
@@ -12,6 +12,7 @@ from modeshift.messages.repair import CHANGED, NOT_RUN, find_open_calls, repair
 from modeshift.messages.thinking import join_history, split_history
 from modeshift.models.usage import NEW_TURN, Usage
 from modeshift.modes.choice import Seen, choose
+from modeshift.modes.effects import JsonObject
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Phase
 from modeshift.threads.checks import drop_invalid, overwrite_dropped
@@ -27,7 +28,7 @@ from modeshift.turns.undo import mark_turn, take_back_cut_off
 class Opening:
     """A thread as ``intake`` finds it: with what the host has set, without what does not fit."""
 
-    def __init__(self, deps: AgentDeps, state: State, host_changes: dict[str, Any]) -> None:
+    def __init__(self, deps: AgentDeps, state: State, host_changes: JsonObject) -> None:
         """``host_changes`` are what the thread does not have yet."""
         self._deps = deps
         self._host_changes = host_changes
@@ -100,7 +101,7 @@ class Opening:
         notices += [
             f"{key!r} of this thread held invalid values; they are dropped" for key in self._dropped
         ]
-        update: dict[str, Any] = {
+        update: dict[str, object] = {
             "mode": now.mode,
             "limit": state.get("limit"),
             "phase": now.phase,
@@ -147,7 +148,7 @@ class Opening:
         return join_history(left_out, sent)
 
 
-def _write_messages(before: list[AnyMessage], after: list[AnyMessage]) -> dict[str, Any]:
+def _write_messages(before: list[AnyMessage], after: list[AnyMessage]) -> dict[str, object]:
     """The update; where the middle of the history has changed, all of it is written."""
     if after[: len(before)] != before:
         return {"messages": Overwrite(after)}

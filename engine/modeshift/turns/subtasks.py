@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import takewhile
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.store.base import BaseStore
@@ -20,6 +20,7 @@ from modeshift.messages.repair import (
 )
 from modeshift.models.usage import NO_FILL, Usage
 from modeshift.modes.choice import Seen, choose
+from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import InvalidInputError, NodeError
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Phase
@@ -196,7 +197,7 @@ def _describe(state: State, subtask: Subtask, files: list[str]) -> EndedSubtask:
 
 
 def _list_rejected(messages: list[AnyMessage]) -> Iterator[str]:
-    args: dict[str, Any] = {}
+    args: JsonObject = {}
     for message in messages:
         if isinstance(message, AIMessage):
             args |= {get_call_id(call): call["args"] for call in message.tool_calls}

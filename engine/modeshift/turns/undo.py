@@ -6,7 +6,7 @@ comes back: each is the stricter one of then and now.
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -18,6 +18,7 @@ from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot
 
 from modeshift.calls.remembered import list_remembered
+from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import InvalidInputError, ToolFailedError
 from modeshift.modes.phases import Phase
 from modeshift.modes.plain_text import to_one_line
@@ -26,7 +27,7 @@ from modeshift.threads.audit import append_entry
 from modeshift.threads.compiled import writes_anything
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import UNKNOWN
-from modeshift.threads.mailbox import REVISION, RIGHTS, read_host_changes
+from modeshift.threads.mailbox import REVISION, RIGHTS, StateValues, read_host_changes
 from modeshift.tools.processes.workspace_lock import workspace_lock
 from modeshift.tools.workspace.text import show_name
 from modeshift.tools.workspace.undo_log import (
@@ -48,7 +49,7 @@ NOT_KEPT = (
 )
 RUNS = "a run goes on in this thread; stop it before you undo"
 CUT_OFF = "An undo was cut off, so it did nothing; undo again if you want it."
-UndoPreview = dict[str, Any]
+UndoPreview = JsonObject
 """``message``; ``files``: by path what is done, or why nothing is; ``stays``: what calls did that
 cannot go back; ``rights``: mode, limit and approvals afterwards; the ``digest`` of all that."""
 
@@ -58,7 +59,7 @@ class _Plan(NamedTuple):
     files: list[KeptFile]  # as they are now, and are then
     left: str  # a checkpoint's id
     before: RunnableConfig
-    values: dict[str, Any]
+    values: dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class Undo:
             raise InvalidInputError(RUNS)
         return await self._find()
 
-    async def _find(self, **place: Any) -> StateSnapshot:
+    async def _find(self, **place: object) -> StateSnapshot:
         config = RunnableConfig(configurable={"thread_id": self.thread, **place})
         state: StateSnapshot = await self.graph.aget_state(config)
         return state
@@ -195,7 +196,7 @@ async def mark_turn(deps: AgentDeps, thread: str, message: str) -> str:
     return "" if log is None else f"{await asyncio.to_thread(log.mark, thread)} {message}"
 
 
-async def take_back_cut_off(deps: AgentDeps, thread: str, values: Mapping[str, Any]) -> list[str]:
+async def take_back_cut_off(deps: AgentDeps, thread: str, values: StateValues) -> list[str]:
     """All or nothing: take back what an undo did that a crash has cut off, and say so."""
     told, log, workspace = list[str](), deps.undo_log, deps.toolbox.workspace
     if log is None or not await asyncio.to_thread(_list_cut_off, log, thread):
@@ -282,7 +283,7 @@ def _is_same(one: Held, other: Held) -> bool:
     return one[0] == other[0] and (one[1] == other[1] or None in (one[1], other[1]))
 
 
-def _list_said(values: Mapping[str, Any]) -> list[str]:
+def _list_said(values: StateValues) -> list[str]:
     """The ids of a person's messages, without those in a sub-task."""
     outer = (values.get("parents") or [values])[0].get("messages") or []
     given = [each if isinstance(each, dict) else vars(each) for each in outer]
@@ -290,8 +291,8 @@ def _list_said(values: Mapping[str, Any]) -> list[str]:
 
 
 def _choose_values(
-    deps: AgentDeps, then: Mapping[str, Any], now: Mapping[str, Any], news: Mapping[str, Any]
-) -> dict[str, Any]:
+    deps: AgentDeps, then: StateValues, now: StateValues, news: StateValues
+) -> dict[str, object]:
     """What the thread goes on with where it was."""
     outer = {**(now.get("parents") or [now])[0], **news}
     known = {each["id"] for each in list_remembered(now, news)}
@@ -319,7 +320,7 @@ def _choose_values(
     }
 
 
-def _find_stricter(deps: AgentDeps, then: str | None, now: str | None) -> Any:
+def _find_stricter(deps: AgentDeps, then: str | None, now: str | None) -> str | None:
     """The mode, or limit, of now, unless that of then is within it; None is no limit."""
     if then is None or now is None:
         return now if then is None else then
@@ -327,9 +328,9 @@ def _find_stricter(deps: AgentDeps, then: str | None, now: str | None) -> Any:
     return then if is_known and not deps.find_limit_problem(deps.catalog[now], then) else now
 
 
-def _compare_facts(then: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+def _compare_facts(then: StateValues, now: StateValues) -> dict[str, object]:
     """What is so then and now; what is not, nobody knows until a call decides it."""
-    facts: dict[str, Any] = {}
+    facts: dict[str, object] = {}
     for scope in ("mode", "conversation", "workspace"):
         before, after = {*then.get(scope, ())}, {*now.get(scope, ())}
         unknown = {UNKNOWN + name.removeprefix(UNKNOWN) for name in before ^ after}

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Any
 
 from modeshift.modes.edges.conditions import join_conditions, parse_condition
 from modeshift.modes.edges.edges import ANY, Context, EntryEdge, SwitchEdge
@@ -72,7 +71,7 @@ class EdgeTable:
         """The modes to which there is an edge by a way, whether it is open or not."""
         self.list_facts = cache(self._list_facts)
         """The facts that the ways from a mode depend on."""
-        self._groups = dict[Any, dict[str, list[str]]]()
+        self._groups = dict[tuple[object, ...], dict[str, list[str]]]()
         self._tasks = {
             slug: mode.subtasks for slug, mode in by_slug.items() if mode.subtasks is not None
         }

@@ -3,15 +3,15 @@
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fnmatch import translate
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import takewhile
 from math import isfinite
-from typing import Any, Literal
+from typing import Literal
 
-from modeshift.modes.effects import ToolSpec
+from modeshift.modes.effects import JsonObject, ToolSpec
 from modeshift.modes.rules.urls import (
     Url,
     check_url_pattern,
@@ -196,7 +196,7 @@ def _check_words(tool: ToolSpec, words: list[str]) -> None:
 class Subject:
     """One call; its ``args`` have passed the schema and are resolved."""
 
-    def __init__(self, tool: ToolSpec, args: Mapping[str, Any]) -> None:
+    def __init__(self, tool: ToolSpec, args: JsonObject) -> None:
         self._tool = tool
         self._args = args
 
@@ -213,7 +213,7 @@ class Subject:
         return [*commands, *((words[0].rpartition("/")[2], *words[1:]) for words in commands)]
 
     @cached_property
-    def _others(self) -> dict[str, Any]:
+    def _others(self) -> dict[str, object]:
         """The other arguments of a command, such as its folder."""
         return {
             name: value
@@ -320,11 +320,11 @@ def list_samples(word: str) -> tuple[str | float, str | float]:
     return (float(limit[2]), float(limit[2]) + 1) if limit else (text, text)
 
 
-def _to_text(value: Any) -> str:
+def _to_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
-def _match_value(word: str, value: Any) -> Match:
+def _match_value(word: str, value: object) -> Match:
     limit = _LIMIT.fullmatch(word)
     if limit is None:
         return "yes" if word_matches(word, _to_text(value)) else "no"

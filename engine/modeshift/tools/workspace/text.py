@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import Any, BinaryIO, NamedTuple, Self
+from typing import BinaryIO, NamedTuple, Self
 
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.plain_text import escape_invisible, name_count
@@ -222,7 +222,7 @@ class Replacement(NamedTuple):
     replace_all: bool = False
 
 
-def read_replacements(args: Mapping[str, Any]) -> list[Replacement] | None:
+def read_replacements(args: Mapping[str, object]) -> list[Replacement] | None:
     """The ``edits`` of a call; None where they have another shape, as an own tool's may have."""
     edits, replacements = args.get("edits"), []
     for edit in edits if isinstance(edits, list) else []:

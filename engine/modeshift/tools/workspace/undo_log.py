@@ -127,7 +127,7 @@ class UndoLog:
             return data if sha256(data).hexdigest() == digest else None
         return None
 
-    def write(self, thread: str, *lines: Mapping[str, Any]) -> None:
+    def write(self, thread: str, *lines: Mapping[str, object]) -> None:
         """Add lines, each with the ``call`` it is of: with a ``file``, or with its other fields."""
         with self._opened(thread) as folder:
             # A line that a crash has cut off stays by itself: nothing had been changed by then.
@@ -196,7 +196,7 @@ class CallRecord:
         self._began = 0.0
         self._edited = dict[str, Signature]()
 
-    def note(self, *files: KeptFile, **fields: Any) -> None:
+    def note(self, *files: KeptFile, **fields: object) -> None:
         """Note what the call does to files, and other fields of ``KeptCall``."""
         lines = [{"call": self.id, "file": file} for file in files]
         self._log.write(self._thread, {"call": self.id, **self._first, **fields}, *lines)
