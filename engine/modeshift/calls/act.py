@@ -15,9 +15,9 @@ from modeshift.calls.contents import digest_contents, find_begun, foresee, get_k
 from modeshift.calls.judging import CallContext, Judged, judge
 from modeshift.calls.running import describe_call, name_call, run_tool
 from modeshift.messages.repair import CHANGED, VOID, build_not_run_result, mark_edited, truncate
-from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import NodeError, StorageError, ToolFailedError
 from modeshift.modes.facts import Done
+from modeshift.modes.plain_data import JsonObject
 from modeshift.observing import Report, observe
 from modeshift.threads.audit import append_entry, digest_result
 from modeshift.threads.deps import AgentDeps

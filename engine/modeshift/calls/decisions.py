@@ -13,8 +13,8 @@ from typing_extensions import TypedDict, override
 
 from modeshift.calls.judging import Judged
 from modeshift.modes.edges.edges import Context
-from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import InvalidCallError, InvalidInputError, describe_misfit
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.rules.matching import check_pattern
 from modeshift.threads.deps import AgentDeps
 from modeshift.tools.toolbox import Toolbox

@@ -5,8 +5,8 @@ import os
 from collections.abc import Sequence
 
 from modeshift.calls.judging import CallContext, Judged, deny_failing
-from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import ToolFailedError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.policy import verdict
 from modeshift.threads.deps import AgentDeps
 from modeshift.tools.tool import Tool

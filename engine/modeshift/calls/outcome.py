@@ -15,9 +15,10 @@ from modeshift.calls.ways import list_suggestions
 from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import BEHIND, VOID, build_not_run_result, build_rejection
 from modeshift.modes.choice import Seen, choose
-from modeshift.modes.effects import Effect, JsonObject
+from modeshift.modes.effects import Effect
 from modeshift.modes.facts import Done
 from modeshift.modes.phases import Phase
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import follow

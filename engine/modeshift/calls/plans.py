@@ -10,8 +10,9 @@ from typing import Self
 
 from modeshift.calls.contents import digest_contents, foresee_text
 from modeshift.modes.edges.edge_table import Edge, Way
-from modeshift.modes.effects import JsonObject, ToolSpec
+from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import InvalidCallError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import is_plain, to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.state import ApprovedPlan

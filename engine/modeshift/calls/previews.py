@@ -15,8 +15,9 @@ from typing_extensions import TypedDict
 from modeshift.calls.edits import apply_edit
 from modeshift.calls.requests import list_other_changes, list_risks
 from modeshift.calls.ways import list_suggestions
-from modeshift.modes.effects import JsonObject, Risk
+from modeshift.modes.effects import Risk
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import escape_invisible, make_readable, to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.tools.tool import Tool

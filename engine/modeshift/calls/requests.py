@@ -14,9 +14,10 @@ from modeshift.calls.judging import CallContext, Judged
 from modeshift.calls.plans import describe_plan
 from modeshift.calls.ways import list_suggestions
 from modeshift.modes.edges.edge_table import Way
-from modeshift.modes.effects import JsonObject, ToolSpec
+from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import InvalidCallError
 from modeshift.modes.mode import Mode
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import (
     escape_invisible,
     find_invisible,

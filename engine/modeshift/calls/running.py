@@ -13,8 +13,8 @@ from modeshift.messages.repair import (
     mark_as_data,
     truncate,
 )
-from modeshift.modes.effects import JsonObject
 from modeshift.modes.facts import Done
+from modeshift.modes.plain_data import JsonObject
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.seats import Seat
 from modeshift.tools.network import idempotency_key

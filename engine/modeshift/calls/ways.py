@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 
 from modeshift.modes.edges.edge_table import Edge, Way
 from modeshift.modes.edges.edges import ANY
-from modeshift.modes.effects import JsonObject, ToolSpec
+from modeshift.modes.effects import ToolSpec
 from modeshift.modes.mode import Mode
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.policy import Approvals, verdict
 from modeshift.threads.deps import AgentDeps

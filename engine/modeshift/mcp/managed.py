@@ -12,8 +12,8 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
-from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import ToolFailedError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.tools.processes.sandboxes import Sandbox
 from modeshift.tools.server_tools import Offer
 from modeshift.tools.servers import Server, ToolDescription, describe_changes

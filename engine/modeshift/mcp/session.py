@@ -20,8 +20,8 @@ from mcp_types.methods import parse_server_result
 from pydantic import ValidationError
 
 from modeshift.mcp.transports import Failure, build_program, open_http, open_stdio
-from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import ToolFailedError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import name_count, to_one_line
 from modeshift.tools.network import idempotency_key
 from modeshift.tools.processes.sandboxes import Sandbox

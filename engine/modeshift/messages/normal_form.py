@@ -24,8 +24,8 @@ from langchain_core.messages import (
 from langchain_core.messages.utils import convert_to_messages
 from langgraph.types import Overwrite
 
-from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import InvalidInputError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.tools.toolbox import BROKEN, find_unserializable
 
 AnyCall = ToolCall | InvalidToolCall

@@ -12,8 +12,8 @@ from types import MappingProxyType
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from modeshift.messages.normal_form import get_call_id
-from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import ModelError, ToolFailedError, describe_error
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import make_readable, name_count
 
 NOT_RUN = "Not run: the turn went on without this call."

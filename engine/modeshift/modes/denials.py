@@ -5,7 +5,8 @@ import re
 import yaml
 
 from modeshift.modes.errors import ModeFileError
-from modeshift.modes.files import MODES, Loader, UnfitError, check_size, clean_layout, clean_name
+from modeshift.modes.files import MODES
+from modeshift.modes.plain_data import Loader, UnfitError, check_size, clean_layout, clean_name
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.matching import EVERY
 from modeshift.modes.rules.permissions import Kind, Rules

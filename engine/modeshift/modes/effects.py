@@ -2,10 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
-
-JsonObject = dict[str, Any]
-"""A JSON object, such as the arguments of a call: LangChain has its values as ``Any``."""
+from typing import Literal
 
 EffectName = Literal[
     "read",

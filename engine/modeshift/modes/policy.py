@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
-from modeshift.modes.effects import JsonObject, Risk, ServerTool, ToolSpec
+from modeshift.modes.effects import Risk, ServerTool, ToolSpec
 from modeshift.modes.errors import (
     FileRestrictionError,
     InvalidCallError,
@@ -18,6 +18,7 @@ from modeshift.modes.errors import (
     describe_error,
 )
 from modeshift.modes.mode import Grant, Level, Mode, SourcedPermissions
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.rules.command_lines import split_line
 from modeshift.modes.rules.files import SECONDS, SlowPatternError, get_protection, is_secret
 from modeshift.modes.rules.matching import Subject

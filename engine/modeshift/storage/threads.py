@@ -13,8 +13,8 @@ from langgraph.store.base import BaseStore, Op, PutOp, Result
 from langgraph.store.sqlite import SqliteStore
 from typing_extensions import override
 
-from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import StorageError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.storage.database import Database
 from modeshift.storage.kept_threads import AUDIT_ENDS, DELETED, NAMESPACE, KeptThreads, rename_keys
 from modeshift.storage.sqlite import SqliteDatabase

@@ -13,7 +13,7 @@ from hashlib import sha256
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
-from modeshift.modes.effects import JsonObject
+from modeshift.modes.plain_data import JsonObject
 from modeshift.storage.database import Executor
 
 _LAST = """

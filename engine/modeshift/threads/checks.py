@@ -11,9 +11,10 @@ from pydantic import TypeAdapter, ValidationError
 from modeshift.messages.normal_form import accept_messages, check_history, check_kept
 from modeshift.models.usage import Usage
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.effects import JsonObject, ToolSpec
+from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import InvalidInputError, UnknownModeError, describe_misfit
 from modeshift.modes.phases import Phase
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.policy import Approvals, find_unheld, is_offered
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import SETTINGS, StateValues

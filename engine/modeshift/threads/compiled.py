@@ -21,10 +21,10 @@ from langgraph.types import Command, StateUpdate
 from typing_extensions import override
 
 from modeshift.messages.repair import build_rejection, find_open_calls
-from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.machine import MAX_SERVER_TOOLS
 from modeshift.modes.phases import Phase
+from modeshift.modes.plain_data import JsonObject
 from modeshift.storage.kept_threads import HOLD
 from modeshift.storage.threads import find_database
 from modeshift.threads.checks import MARKED_AS_RESOLVED, check_turn, read_writes

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
-from modeshift.modes.effects import JsonObject
+from modeshift.modes.plain_data import JsonObject
 from modeshift.storage.kept_threads import get_namespace
 
 RIGHTS = ("mode", "limit", "approvals")

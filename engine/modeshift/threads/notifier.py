@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from modeshift.modes.effects import JsonObject
+from modeshift.modes.plain_data import JsonObject
 
 log = logging.getLogger("modeshift")
 SECONDS = 10

@@ -9,10 +9,10 @@ from langgraph.graph import END
 from langgraph.store.base import BaseStore
 from langgraph.types import Send
 
-from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import NodeError
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Event, Phase
+from modeshift.modes.plain_data import JsonObject
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import enter_mode
 from modeshift.threads.mailbox import REVISION, StateValues, read_host_changes

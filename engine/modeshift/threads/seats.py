@@ -23,11 +23,12 @@ from modeshift.modes.edges.edge_table import (
     describe_groups,
     group_ways,
 )
-from modeshift.modes.effects import JsonObject, ToolSpec
+from modeshift.modes.effects import ToolSpec
 from modeshift.modes.facts import Fact
 from modeshift.modes.machine import Configuration, Machine
 from modeshift.modes.mode import Mode
 from modeshift.modes.phases import Phase
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.policy import (
     describe_limit,
     find_edit_restriction,

@@ -15,7 +15,7 @@ from modeshift.messages.channels import Messages, append, build_growing_list
 from modeshift.messages.instructions import Instruction
 from modeshift.models.usage import Fill, Usage, add_usage
 from modeshift.modes.edges.edges import Context
-from modeshift.modes.effects import JsonObject
+from modeshift.modes.plain_data import JsonObject
 from modeshift.threads.mailbox import Revision, StateValues
 from modeshift.workarounds.langgraph import messages_delta_reducer
 

@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 from langchain_core.tools import BaseTool
 from typing_extensions import override
 
-from modeshift.modes.effects import EFFECTS, JsonObject, ServerTool, ToolSpec
+from modeshift.modes.effects import EFFECTS, ServerTool, ToolSpec
 from modeshift.modes.errors import ConfigurationError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.matching import name_server_tool
 from modeshift.parts import SERVER_POOLS, load

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from typing import Literal
 
-from modeshift.modes.effects import JsonObject
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import find_invisible, to_one_line
 
 

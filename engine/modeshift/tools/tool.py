@@ -11,9 +11,10 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_function
 from typing_extensions import TypedDict, Unpack
 
-from modeshift.modes.effects import EFFECTS, EffectName, JsonObject, ToolSpec
+from modeshift.modes.effects import EFFECTS, EffectName, ToolSpec
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.mode import Mode
+from modeshift.modes.plain_data import JsonObject
 from modeshift.project import find_root
 from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.workspace.workspace import Workspace

@@ -13,9 +13,10 @@ from pydantic import BaseModel, ValidationError
 
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.edges.edge_table import EdgeTable
-from modeshift.modes.effects import JsonObject, ToolSpec
+from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ConfigurationError, InvalidCallError
 from modeshift.modes.files import OLD_GROUPS
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.rules.matching import command_words
 from modeshift.modes.rules.urls import parse_url
 from modeshift.project import find_root, load_project

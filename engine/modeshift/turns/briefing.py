@@ -16,8 +16,8 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 
 from modeshift.messages.instructions import Instruction
 from modeshift.messages.thinking import drop_unbound_thinking, find_last_prefix
-from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import ModelError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import escape_invisible, to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.seats import Seat

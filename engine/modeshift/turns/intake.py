@@ -12,9 +12,9 @@ from modeshift.messages.repair import CHANGED, NOT_RUN, find_open_calls, repair
 from modeshift.messages.thinking import join_history, split_history
 from modeshift.models.usage import NEW_TURN, Usage
 from modeshift.modes.choice import Seen, choose
-from modeshift.modes.effects import JsonObject
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Phase
+from modeshift.modes.plain_data import JsonObject
 from modeshift.threads.checks import drop_invalid, overwrite_dropped
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import enter_mode, follow

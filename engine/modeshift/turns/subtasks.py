@@ -20,10 +20,10 @@ from modeshift.messages.repair import (
 )
 from modeshift.models.usage import NO_FILL, Usage
 from modeshift.modes.choice import Seen, choose
-from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import InvalidInputError, NodeError
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Phase
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import end_conversation

@@ -18,9 +18,9 @@ from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot
 
 from modeshift.calls.remembered import list_remembered
-from modeshift.modes.effects import JsonObject
 from modeshift.modes.errors import InvalidInputError, ToolFailedError
 from modeshift.modes.phases import Phase
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.policy import Approvals
 from modeshift.threads.audit import append_entry

@@ -11,7 +11,8 @@ from itertools import takewhile
 from math import isfinite
 from typing import Literal
 
-from modeshift.modes.effects import JsonObject, ToolSpec
+from modeshift.modes.effects import ToolSpec
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.rules.urls import (
     Url,
     check_url_pattern,
