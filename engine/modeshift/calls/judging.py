@@ -25,9 +25,10 @@ from modeshift.messages.repair import find_last_answer, find_open_calls
 from modeshift.modes.edges.edge_table import MAX_NAMED, MAX_TRIED, Way
 from modeshift.modes.effects import NO_EFFECT, Effect
 from modeshift.modes.errors import InvalidCallError, ModelError, ToolFailedError
+from modeshift.modes.limits import cut_verdict
 from modeshift.modes.mode import Mode
 from modeshift.modes.plain_data import JsonObject
-from modeshift.modes.policy import Approvals, Verdict, cut_verdict, verdict
+from modeshift.modes.policy import Approvals, Verdict, verdict
 from modeshift.modes.rules.files import SlowPatternError
 from modeshift.modes.rules.matching import Subject, get_server_part
 from modeshift.threads.deps import AgentDeps

@@ -13,9 +13,10 @@ from modeshift.models.usage import Usage
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import InvalidInputError, UnknownModeError, describe_misfit
+from modeshift.modes.limits import find_unheld
 from modeshift.modes.phases import Phase
 from modeshift.modes.plain_data import JsonObject
-from modeshift.modes.policy import Approvals, find_unheld, is_offered
+from modeshift.modes.policy import Approvals, is_offered
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import SETTINGS, StateValues
 from modeshift.threads.state import ModeChange, State, build_input_type, get_depth, list_own_keys

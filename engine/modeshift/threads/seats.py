@@ -25,19 +25,12 @@ from modeshift.modes.edges.edge_table import (
 )
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.facts import Fact
+from modeshift.modes.limits import describe_limit, find_unheld, is_within, make_strictest
 from modeshift.modes.machine import Configuration, Machine
 from modeshift.modes.mode import Mode
 from modeshift.modes.phases import Phase
 from modeshift.modes.plain_data import JsonObject
-from modeshift.modes.policy import (
-    describe_limit,
-    find_edit_restriction,
-    find_unheld,
-    is_offered,
-    is_within,
-    list_free_commands,
-    make_strictest,
-)
+from modeshift.modes.policy import find_edit_restriction, is_offered, list_free_commands
 from modeshift.modes.rights import find_growth
 from modeshift.project import load_project
 from modeshift.prompts import ModeWords, render_mode_words, render_system_prompt
