@@ -4,7 +4,8 @@ import asyncio
 import os
 from collections.abc import Sequence
 
-from modeshift.calls.judging import CallContext, Judged, deny_failing
+from modeshift.calls.judged_question import deny_failing
+from modeshift.calls.judging import CallContext, Judged
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.policy import verdict

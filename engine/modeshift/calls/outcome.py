@@ -8,7 +8,8 @@ from langchain_core.messages import ToolCall, ToolMessage
 
 from modeshift.calls.contents import digest_contents
 from modeshift.calls.decisions import Approve, Decision, Edit, Respond
-from modeshift.calls.judging import Judged, JudgedQuestion, judge
+from modeshift.calls.judged_question import JudgedQuestion
+from modeshift.calls.judging import Judged, judge
 from modeshift.calls.remembered import remember
 from modeshift.calls.requests import MAX_REASON, NO_REASON
 from modeshift.calls.ways import list_suggestions

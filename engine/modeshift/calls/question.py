@@ -11,15 +11,13 @@ from langgraph.types import Overwrite
 from modeshift.calls.contents import digest_contents
 from modeshift.calls.decisions import Decision, ask_person
 from modeshift.calls.edits import deny_failing_edits
-from modeshift.calls.judging import (
-    CallContext,
-    Judged,
+from modeshift.calls.judged_question import (
     JudgedQuestion,
     digest_question,
     find_failing,
-    judge_all,
     judge_question,
 )
+from modeshift.calls.judging import CallContext, Judged, judge_all
 from modeshift.calls.outcome import Outcome, plan_batches
 from modeshift.calls.requests import build_request
 from modeshift.messages.repair import VOID, repair

@@ -12,7 +12,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from modeshift.messages.instructions import Instruction
 from modeshift.models.bound_model import BoundModel
 from modeshift.models.loading import Models
-from modeshift.models.service import ToolsWay as ModeChange
+from modeshift.models.service import ToolsWay
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.chart import ChartData
 from modeshift.modes.edges.edge_table import (
@@ -87,7 +87,7 @@ class Seat:
         )
 
     @cached_property
-    def way(self) -> tuple[ModeChange, str]:
+    def way(self) -> tuple[ToolsWay, str]:
         """How the model of a new thread is told of a change of mode, and why so."""
         return self.model.service.choose_way(self._shared.all_tools_size, self.model.window)
 

@@ -27,7 +27,6 @@ from modeshift.calls.question import (
 from modeshift.calls.turn_end import end_turn, move_on
 from modeshift.messages.instructions import Instruction
 from modeshift.modes.phases import Event, Phase
-from modeshift.threads.mailbox import StateValues
 from modeshift.threads.state import ActTask, State, Switch, Update
 from modeshift.tools.processes.process import Ended
 from modeshift.turns.briefing import build_note, has_edited, is_told
@@ -91,7 +90,7 @@ class Step:
         return result
 
     @property
-    def state(self) -> StateValues:
+    def state(self) -> Mapping[str, Any]:
         """The thread's state as the node finds it; in ``act`` without the history.
 
         What the engine writes cannot be changed in place: its lists are tuples here.

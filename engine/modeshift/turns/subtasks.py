@@ -23,7 +23,6 @@ from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import InvalidInputError, NodeError
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Phase
-from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import end_conversation
@@ -197,7 +196,7 @@ def _describe(state: State, subtask: Subtask, files: list[str]) -> EndedSubtask:
 
 
 def _list_rejected(messages: list[AnyMessage]) -> Iterator[str]:
-    args: JsonObject = {}
+    args = dict[str, object]()
     for message in messages:
         if isinstance(message, AIMessage):
             args |= {get_call_id(call): call["args"] for call in message.tool_calls}

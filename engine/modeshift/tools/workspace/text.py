@@ -211,7 +211,6 @@ MAX_WIDTH = 200
 MIN_LIKENESS = 0.6
 _WORDS = re.compile(r"\w+")
 _BLANKED = {number: " " for number in range(128) if not re.match(r"\w|\n", chr(number))}
-_BLANKED = {number: " " for number in range(128) if not re.match(r"\w|\n", chr(number))}
 
 
 class Replacement(NamedTuple):
