@@ -42,7 +42,7 @@ def _digest_file(workspace: Workspace, path: str) -> str:
 
 
 async def foresee(deps: AgentDeps, paths: Sequence[str], args: JsonObject) -> FileDigests:
-    """FileDigests of the files as an edit is to leave them; none where that cannot be told.
+    """Digests of the files as an edit is to leave them; none where that cannot be told.
 
     For tools that are given a file's whole text, or pieces of it and their replacements.
     """
@@ -70,10 +70,10 @@ def foresee_text(workspace: Workspace, path: str, args: JsonObject) -> bytes | N
 
 
 def get_key(planned: Planned, thread: str) -> str | None:
-    """Under which the journal has a call; None for one that changes nothing.
+    """The key of a call in the journal; None for a call that changes nothing.
 
-    As it was approved, or planned: with other arguments it is another call. Not by what it would
-    do now.
+    It is of the call as it was approved or planned, not of what the call would do now: with other
+    arguments it is another call.
     """
     if planned["approved"] is not None:
         return planned["approved"]["digest"]

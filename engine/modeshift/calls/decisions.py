@@ -102,7 +102,7 @@ SCHEMA = {
 
 
 class _Answer(RootModel[Annotated[Decisions, AfterValidator(_run_check)]]):
-    """A model: any other type LangGraph has pydantic build for every question."""
+    """The type of an answer: a model, for LangGraph builds any other type for every question."""
 
     @classmethod
     @override
@@ -138,7 +138,7 @@ def ask_person(
 
 
 def ask_yes_or_no(request: Mapping[str, object], *, is_required: bool) -> Approve | Reject:
-    """The decision on a node's own question, which takes one.
+    """The decision on a node's own question: yes or no.
 
     ``is_required``: whether an answer must name its question.
     """

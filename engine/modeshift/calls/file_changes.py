@@ -15,7 +15,7 @@ UNKNOWN = "what it was before is not known"
 
 
 def list_changes(deps: AgentDeps, thread: str, values: StateValues) -> list[FileChange]:
-    """The changes, by the thread's state, in this process or as a server gives it. Blocks."""
+    """The files that a thread has changed, by its state, of this process or a server. Blocks."""
     changes = [*values.get("mode_changes", ()), values]
     before: dict[str, Held | None] = {
         path: None for each in changes for path in each.get("written", ())
@@ -28,7 +28,7 @@ def list_changes(deps: AgentDeps, thread: str, values: StateValues) -> list[File
 
 
 def _compare(deps: AgentDeps, thread: str, path: str, held: Held | None) -> FileChange | None:
-    """None for a file that is as it was."""
+    """The change of a file; None for one that is as it was."""
     workspace, log, before = deps.toolbox.workspace, deps.undo_log, None
     if held is not None and workspace.find_held(path)[0] == held[0]:
         return None

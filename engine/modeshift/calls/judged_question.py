@@ -24,7 +24,7 @@ def deny_failing(judged: Sequence[Judged], failing: Mapping[str, str]) -> list[J
 
 
 def find_failing(judged: Sequence[Judged]) -> dict[str, str]:
-    """Why calls were denied that would have failed, by id; as ``deny_failing`` takes it."""
+    """The reasons of calls that were denied as failing, by id, for ``deny_failing``."""
     return {
         each.id: each.verdict.reason for each in judged if each.verdict.error is ToolFailedError
     }

@@ -56,7 +56,7 @@ class Judged:
     writable: tuple[str, ...] | None = None
     """What a command may write of the workspace, where a plan limits that."""
     id: str = field(init=False)
-    """The call's."""
+    """The id of the call."""
     effect: Effect = field(init=False)
     """What the call does to the world; ``NO_EFFECT`` for one that is invalid."""
     resolved: Mapping[str, str | None] = field(init=False)
@@ -247,7 +247,7 @@ async def _find_plan(
 
 
 def get_way(effect: Effect) -> Way:
-    """By which way such a call leads to a mode."""
+    """Which way to a mode a call with this effect takes."""
     return Way.TASK if effect.starts_subtask else Way.ASK
 
 
@@ -342,7 +342,7 @@ def _add_edge(
 def _find_verdict(
     deps: AgentDeps, context: CallContext, mode: Mode, tool: Tool, args: JsonObject | None
 ) -> Verdict:
-    """What the mode, or the limit's, says; each with what is remembered for it."""
+    """What one mode says, the thread's or the limit's, with the approvals remembered for it."""
     remembered = [
         (approval["pattern"], approval["exact"])
         for approval in context.remembered

@@ -45,9 +45,9 @@ class Outcome:
         self._remembered = {approval["id"]: approval for approval in question.context.remembered}
 
     async def settle(self, decisions: Mapping[str, Decision]) -> None:
-        """Take the calls in their order; ``decisions`` are by id, of those that were asked about.
+        """Apply the decisions, call by call; they are by id, of the calls that were asked about.
 
-        What a rejection voids is answered, whether somebody was asked about it or not.
+        Calls that a rejection voids are answered, whether somebody was asked about them or not.
         """
         rejected: list[Effect] = []
         for judged in self._question.judged:
@@ -237,8 +237,8 @@ def plan_batches(
 ) -> list[list[Planned]]:
     """The calls in the order they run: those that change something alone, others in parallel.
 
-    ``journal`` is the mark of the one that knows what has begun, ``message`` the id of the message
-    that made them; ``approved`` is by call id.
+    ``journal`` is ``Journal.mark``, ``message`` the id of the message that made the calls;
+    ``approved`` is by call id.
     """
     plan: list[list[Planned]] = []
     beside = False

@@ -37,7 +37,7 @@ class PlanLimit:
 
     @classmethod
     def of(cls, plan: ApprovedPlan | None) -> Self | None:
-        """None without a plan, and for one that names nothing."""
+        """The limit of a plan; None without a plan, and for one that names nothing."""
         return cls(plan) if plan and plan["paths"] else None
 
     async def look(self, deps: AgentDeps) -> Self:
@@ -90,7 +90,7 @@ def describe_plan(plan: ApprovedPlan | None) -> str:
 
 
 def find_edge(deps: AgentDeps, source: str, target: str) -> Edge:
-    """The edge of such a switch, with what of plans its file says."""
+    """The edge along which the model switches, which says what of plans."""
     return deps.edges.find(source, target, Way.ASK) or Edge()
 
 

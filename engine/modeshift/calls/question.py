@@ -37,7 +37,7 @@ class OpenQuestion:
     _deps: AgentDeps
     _question: JudgedQuestion
     _id: str
-    """Of the question, in its thread."""
+    """The id of the question in its thread."""
     _thread: str
     _who: str
     """The name of the user who may answer."""
@@ -97,7 +97,7 @@ async def open_question(
 
 
 def withdraw_question(state: State) -> tuple[str, Update]:
-    """As ``settle``, where what it was about (mode, rules or files) has changed since."""
+    """The event and the update where mode, rules or files have changed since it was asked."""
     messages = Overwrite(repair(state["messages"], text=VOID))
     (event,) = choose(Phase.REVIEWING, Seen())
     return event, Update(messages=messages, notices=[*state.get("notices", []), VOID])
@@ -115,9 +115,9 @@ class Calls:
     """The policy under which they were judged."""
     _thread: str
     asked: Asked | None = field(default=None, init=False)
-    """What ``question`` gave."""
+    """The result of ``question``."""
     due_calls: list[list[Planned]] | None = field(default=None, init=False)
-    """What ``batches`` gave."""
+    """The result of ``batches``."""
 
     @property
     def _asking(self) -> list[Judged]:
@@ -125,7 +125,7 @@ class Calls:
 
     @property
     def need_a_person(self) -> bool:
-        """Whether a person has to decide on one of them at least, or a switch goes by edge."""
+        """Whether a person must decide on a call, or a switch follows an edge that asks nobody."""
         return bool(self._asking)
 
     async def question(self) -> Asked:

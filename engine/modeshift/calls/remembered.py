@@ -37,9 +37,9 @@ def remember(
 
 
 def list_remembered(state: StateValues, news: StateValues) -> list[Remembered]:
-    """What holds in the thread, or does again when its sub-tasks have ended.
+    """The approvals remembered in the thread, and in conversations that wait for a sub-task.
 
-    Without what is to be forgotten by the state, and by the ``news`` that the host has set.
+    Without those that are to be forgotten by the state, or by ``news``: what the host has set.
     """
     ids = [*state.get("forget", ()), *news.get("forget", ())]
     kept = {each["id"]: each for each in _drop(_list_all(state), ids)}
@@ -67,8 +67,8 @@ def check_forget(
 ) -> list[str]:
     """The ids that are to be forgotten; raises ``UserError``.
 
-    With those that were ``before``, unless they were given anew: a fork of an older checkpoint has
-    them yet.
+    Ids that were to be forgotten ``before`` are among them, unless they were approved again: a fork
+    of an older checkpoint still has them.
     """
     known = [each["id"] for each in list_remembered(state, news)]
     if unknown := [id for id in ids if id not in (ALL, *known)]:
@@ -81,7 +81,7 @@ def check_forget(
 
 
 def forget(state: State, ids: Collection[str]) -> Update:
-    """The update without these, in conversations that wait for a sub-task, too."""
+    """The update that forgets approvals, also in conversations that wait for a sub-task."""
     update: Update = {"remembered": _drop(state.get("remembered", ()), ids), "forget": []}
     if ids and (parents := state.get("parents")):
         update["parents"] = Overwrite(
@@ -93,7 +93,7 @@ def forget(state: State, ids: Collection[str]) -> Update:
 def revoke_invalid(
     deps: AgentDeps, state: State, remembered: Sequence[Remembered]
 ) -> tuple[list[Remembered], list[str]]:
-    """Those that still apply, and notices of the others, and of ids that are not there."""
+    """The approvals that still apply; and notices of the others, and of unknown ids."""
     known = {each["id"] for each in _list_all(state)}
     notices = [
         f"no approval {id!r} is remembered in this thread, so none was revoked"

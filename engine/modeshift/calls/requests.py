@@ -47,7 +47,7 @@ class ActionRequest(TypedDict):
     remember: NotRequired[str]
     """What ``"remember": true`` would remember, where that is possible."""
     pattern: NotRequired[str]
-    """One to remember instead, which a person may widen, where the tool takes patterns."""
+    """A pattern to remember instead, which a person may widen, where the tool takes patterns."""
     condition: NotRequired[str]
     """The condition of a switch's edge, which is met, where it has one."""
     plan: NotRequired[JsonObject]
@@ -171,12 +171,12 @@ def _describe(deps: AgentDeps, context: CallContext, judged: Judged, shown: Json
         labels = [f"- {label}" for label in list_suggestions(judged.args)]
         who = [f"{mode.name} mode{place} asks:"] if place else []
         return "\n".join([*who, make_readable(judged.args["question"]), *labels])
-    wish = f"{mode.name} mode{place} wants to use {judged.call['name']}"
+    wants = f"{mode.name} mode{place} wants to use {judged.call['name']}"
     reason = judged.verdict.reason
     if judged.effect.runs_programs:
         rights = _describe_rights(deps, context, judged)
-        return f"{wish}: {reason}. {rights}{_describe_unseen(judged)}"
-    return f"{wish}{_describe_resolved(judged)}: {reason}.{_describe_unseen(judged)}"
+        return f"{wants}: {reason}. {rights}{_describe_unseen(judged)}"
+    return f"{wants}{_describe_resolved(judged)}: {reason}.{_describe_unseen(judged)}"
 
 
 def describe_switch(deps: AgentDeps, source: Mode, target: Mode, *, to_person: bool = False) -> str:
@@ -257,7 +257,7 @@ def _list_texts(value: object) -> Iterator[str]:
 
 
 def build_title(deps: AgentDeps, name: str, args: Mapping[str, object]) -> str:
-    """What a call does, on one line that is partly the model's; the name, of no tool there is."""
+    """What a call does, in one line that is partly the model's; the name of an unknown tool."""
     try:
         title = _build_title(deps, deps.toolbox[name].spec, args)
     except InvalidCallError:

@@ -26,8 +26,8 @@ async def run_tool(
 ) -> tuple[ToolMessage, JsonObject]:
     """The tool's message, and its state updates if its effect has ``updates_state``.
 
-    A failure is a message too, with ``status="error"``. ``key`` is the journal's, which others are
-    sent, too: they know a call that comes twice.
+    A failure is a message too, with ``status="error"``. ``key`` is the call's in the journal; it
+    is sent to others, who recognise by it a call that comes twice.
     """
     assert judged.tool is not None
     id = judged.id
@@ -73,7 +73,7 @@ def name_call(judged: Judged) -> str:
 def describe_call(
     deps: AgentDeps, seat: Seat, judged: Judged, ran: Sequence[Ran], is_success: bool
 ) -> Done:
-    """What facts can follow from: a call that has run, or may have; of commands, ``ran``."""
+    """A call that has run, or may have, as facts follow from it; ``ran`` are its commands."""
     assert judged.tool is not None
     spec, effect = judged.tool.spec, judged.effect
     is_held = spec.sandboxed and (

@@ -1,4 +1,4 @@
-"""``move_on``: what comes behind a call; and ``end_turn``: the mode behind a turn, by ``then``."""
+"""``move_on``: what follows a call; and ``end_turn``: the mode after a turn, by ``then``."""
 
 from typing import cast
 

@@ -67,7 +67,7 @@ class LoopThread:
 
 log = logging.getLogger("modeshift")
 MAX_FAILURES = 3
-"""After so many failed starts and ends with no successful call between, it is not started."""
+"""After so many failures with no successful call between, a server is not started again."""
 SECONDS_TO_START = 10
 """How long conversations wait for its start; after that they get its tools once it is ready."""
 RETRY_SECONDS = 30
@@ -75,7 +75,7 @@ RETRY_SECONDS = 30
 
 
 class McpServerProcess:
-    """One for each server and workspace. It runs in the thread's event loop, all but ``offer``."""
+    """A server in a workspace. All but ``offer`` runs in the thread's event loop."""
 
     def __init__(
         self, server: Server, workspace: Workspace, sandbox: Sandbox | None, thread: LoopThread

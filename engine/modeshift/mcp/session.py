@@ -1,6 +1,6 @@
 """``McpSession``: a server that has been started and has listed its tools.
 
-Importing this imports the SDK, which takes a while; ``loop_thread`` does so in the background.
+Importing this imports the SDK, which takes a while; ``LoopThread`` does so in the background.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from modeshift.tools.workspace.workspace import Workspace
 
 UNKNOWN = "whether it did anything is unknown"
 MAX_TOOLS = 500
-"""Of one server."""
+"""The most tools of one server."""
 SECONDS_TO_ANSWER = 5
 """For the question whether a server that left a call unanswered answers at all."""
 SECONDS_TO_LISTEN_AGAIN = 60
@@ -101,7 +101,7 @@ class McpSession:
         return self._failure.happened.is_set()
 
     async def wait_until_lost(self) -> str:
-        """Wait; gives the reason."""
+        """Wait until the server cannot be used any more; gives the reason."""
         await self._failure.happened.wait()
         return self._failure.reason
 

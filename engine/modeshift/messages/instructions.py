@@ -40,7 +40,7 @@ class Instruction(TypedDict):
     words: str
     """A digest of the mode's words."""
     environment: str
-    """As it was when it was last told."""
+    """Where the model works, as it was last told."""
     way: NotRequired[str]
     """How changes of mode are told; the thread's first one decides."""
 
@@ -48,16 +48,16 @@ class Instruction(TypedDict):
 def place(
     instructions: Sequence[Instruction], messages: Sequence[AnyMessage]
 ) -> tuple[list[Instruction], list[Instruction]]:
-    """The thread's first one, in no place of the history; and those whose message is still there.
+    """The thread's first instruction, without its place; and those whose message is still there.
 
-    The first one's tools are shown in every request.
+    The tools of the first are shown in every request.
     """
     ids = set(map(attrgetter("id"), messages))
     return keep_first(instructions), [note for note in instructions if note["after"] in ids]
 
 
 def keep_first(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """The thread's first one, in no place of the history."""
+    """The thread's first instruction, without its place in the history."""
     return [{**note, "after": ""} for note in instructions[:1]]
 
 

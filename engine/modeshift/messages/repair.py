@@ -1,4 +1,4 @@
-"""Marks around what files, commands and tools say, so that the model takes it as data.
+"""``repair``: a history with one result for each call; and marks around text that is only data.
 
 A mark enforces nothing: it lets a model tell what a file says from what the user says.
 """

@@ -49,9 +49,9 @@ _EVERYWHERE = (Event.SET_MODE, Event.RESET)
 
 @cache
 def list_needed() -> Sequence[PhaseEdge]:
-    """What the engine sends, whatever a node has seen, and where it must lead.
+    """The edges that every chart needs: the events that the engine sends, with where they lead.
 
-    At once, or by way of an owner's own phases.
+    An owner's own phases may lie between.
     """
     found = dict[PhaseEdge, None]()
     for phase in Phase:

@@ -12,13 +12,13 @@ from modeshift.modes.rules.matching import EVERY
 from modeshift.modes.rules.permissions import Kind, Rules
 
 _ESCAPE = re.compile(r"\\[xuU\s]")
-"""What YAML and JSON can write a letter with, or break a word in two."""
+"""Escapes by which YAML and JSON can hide a word."""
 
 
 def find_denials(text: str, name: str) -> dict[str, Rules]:
-    """What is denied, by slug: under each of the keys that stand twice, one misspelt, and so on.
+    """The rules that deny, by slug, read as widely as can be: also under misspelt or double keys.
 
-    Raises ``ModeFileError``, which begins with ``name``, where it speaks of denials and is no YAML.
+    Raises ``ModeFileError``, which begins with ``name``, for a text with "deny" that is no YAML.
     """
     text = clean_layout(text.removeprefix("\ufeff"))
     if "deny" not in text and not _ESCAPE.search(text):

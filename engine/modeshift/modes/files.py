@@ -33,7 +33,7 @@ _TO_RIGHTS = {name.lower(): name for name in ("permissions", "conversation", *ED
 MODES, PROMPTS = "customModes", "customModePrompts"
 MAX_MODES = 1000
 MAX_PARSED = 16
-"""Files of which is kept what they say."""
+"""The most files whose parsed modes are kept."""
 MAX_SHOWN = 100
 MAX_WARNINGS = 20
 
@@ -58,7 +58,7 @@ class ModesFile:
 def parse_modes(text: str, name: str, level: Level = Level.PROJECT) -> ModesFile:
     """The modes under ``customModes``; one that cannot be used is left out alone.
 
-    Raises ``ModeFileError`` for a file that is none; like ``refused`` it names the file, the mode,
+    Raises ``ModeFileError`` for a file without any; like ``refused`` it names the file, the mode,
     the field and the value.
     """
     data = parse_data(clean_layout(text), name)
@@ -114,7 +114,7 @@ def parse_permissions(text: str, name: str) -> Rules:
 PROJECT = "project.yaml"
 PROPERTIES = "properties.yaml"
 NO_MODES = (PROJECT, PROPERTIES)
-"""Files beside the clone's modes that are none."""
+"""Files in the folder of the clone's modes that hold no mode."""
 
 
 class _Project(BaseModel):
@@ -144,7 +144,7 @@ def _find_slug(entry: object) -> str:
 def _parse_mode(
     entry: object, name: str, level: Level, dropped: _Dropped, text: str, *place: str | int
 ) -> Mode:
-    """``place`` is where in ``text`` it stands."""
+    """``place`` is the path of the entry in ``text``."""
     slug, lines = _find_slug(entry), dict[str, int]()
     where = f"{name}: mode {_shorten(slug)}" if slug else name
     try:

@@ -15,7 +15,7 @@ _STRICTNESS = ("allow", "ask", "deny")
 
 
 def make_strictest(slug: str) -> Mode:
-    """What stands for a limit whose mode no longer exists: no tool that needs a group."""
+    """The limit in place of one whose mode no longer exists: without any tool of a group."""
     return Mode.model_construct(
         slug=slug, name=repr(slug), role_definition="-", groups=(), description="no longer exists"
     )
@@ -69,5 +69,5 @@ def _is_tool_within(mode: Mode, limit: Mode, tool: ToolSpec) -> bool:
 
 
 def describe_limit(limit: Mode) -> str:
-    """For the model."""
+    """The limit in words for the model."""
     return f"This thread is limited to what {limit.name} mode may do, and no approval changes that."

@@ -144,7 +144,7 @@ class Chart:
 _Transitions = dict[str, list[dict[str, object]]]
 """By event, where it leads; as the library takes it."""
 _charts: dict[tuple[object, str, ChartData], Chart] = {}
-"""The last ones: making one takes 5 ms, and a tool that is new does not change it."""
+"""The charts made last: making one takes 5 ms, and a new tool does not change it."""
 
 
 def build_chart(modes: Sequence[ModeText], default: str, data: ChartData) -> Chart:
@@ -253,11 +253,11 @@ def _build_class(
 
 
 MAX_SERVER_TOOLS = 100
-"""Of all MCP servers together, in a mode: several providers take 128 tools in all."""
+"""The most tools of all MCP servers in a mode: several providers take 128 tools in all."""
 
 
 class Machine:
-    """The chart of one catalog with one set of tools, and what follows from where it is."""
+    """The chart of one catalog and one set of tools, with the node and the tools of each state."""
 
     def __init__(
         self,

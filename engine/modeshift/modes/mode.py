@@ -96,7 +96,7 @@ class Grant(_Data):
         return _is_named(self.servers, server)
 
     def has_tool(self, tool: str) -> bool:
-        """Whether it is for a tool of such a server."""
+        """Whether the grant is for the tool, by its name at the server."""
         return _is_named(self.tools, tool)
 
     def permits(self, path: str) -> bool:
@@ -148,9 +148,9 @@ class ModeText(_Data):
     model_parameters: Mapping[str, object] = Field(default_factory=dict)
     """For the model's client, such as ``reasoning_effort``; they win over the settings'."""
     switches: SwitchEdges | None = None
-    """Where the model may ask to go from here; None for anywhere."""
+    """The modes that the model may ask for from here; None for any."""
     enter_from: EntryEdges | None = None
-    """From where it may come here; None for from anywhere."""
+    """The modes from which it may come here; None for any."""
     subtasks: tuple[str, ...] | None = None
     """The modes in which it may begin sub-tasks; None for any."""
     conversation: tuple[Part, ...] = get_args(Part)

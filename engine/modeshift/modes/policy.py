@@ -34,12 +34,12 @@ def list_free_commands(mode: Mode, tool: ToolSpec) -> list[str]:
 
 
 def only_looks(mode: Mode, tool: ToolSpec) -> bool:
-    """Whether the tool changes nothing in the mode, as its group there or its lack makes it."""
+    """Whether the tool can change nothing in the mode: it runs read-only commands alone."""
     return mode.is_closed_off(tool.group) or bool(list_free_commands(mode, tool))
 
 
 def has_only_read_tools(mode: Mode) -> bool:
-    """Whether of MCP servers it has only tools that say of themselves that they are read-only.
+    """Whether the mode has only those tools of MCP servers that call themselves read-only.
 
     Such is a mode whose commands change nothing and that may not edit every file.
     """
@@ -49,7 +49,7 @@ def has_only_read_tools(mode: Mode) -> bool:
 
 
 def find_risk(mode: Mode, tools: Iterable[ToolSpec]) -> tuple[Risk, str]:
-    """What the mode can do at most with the tools that it has; the risk, and in words."""
+    """The most that the mode can do with its tools: as a risk, and in words."""
     words: dict[Risk, dict[str, None]] = {
         "high": {},
         "middle": {},
@@ -113,7 +113,7 @@ class Verdict:
     is_read_only: bool = False
     """For ``allow``: the command should change nothing, and the sandbox enforces that."""
     is_closed_off: bool = False
-    """As mode or limit has it, the command runs in the read-only sandbox, asked about or not."""
+    """Whether mode or limit has the command run in the read-only sandbox, asked about or not."""
     condition: str = ""
     """For ``ask``: the condition of the edge that a switch follows, which is met."""
     is_by_edge: bool = False

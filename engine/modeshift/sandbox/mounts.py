@@ -21,7 +21,7 @@ ROOT = "."
 
 
 class Protection(NamedTuple):
-    """Paths relative to ``root``, the workspace."""
+    """What is protected in a workspace: paths relative to ``root``, its folder."""
 
     root: Path
     hidden: set[str]

@@ -22,7 +22,7 @@ class Executor(Protocol):
 
 
 class Database(ABC):
-    """Opened at its first use; for any event loop. Statements must suit SQLite and Postgres."""
+    """Opened at its first use, for any event loop. Statements must suit SQLite and Postgres."""
 
     clock: str = "NULL"
     """SQL for the seconds of the one clock of all its machines; NULL for a file of one machine."""

@@ -16,7 +16,7 @@ from modeshift.modes.errors import InvalidInputError
 from modeshift.storage.database import Database, Executor
 
 NAMESPACE = "modeshift"
-"""Of the store, below which each thread has a namespace of its own for what the host sets."""
+"""The part of the store in which each thread has a namespace for what the host sets."""
 COLUMNS = {
     "checkpoints": "thread_id",
     "writes": "thread_id",
@@ -84,7 +84,7 @@ class KeptThreads(BaseCheckpointSaver[str]):
 
     database: Database
     beside: ClassVar[WeakSet[Any]] = WeakSet()
-    """What has more of threads; its ``forget`` blocks."""
+    """Whatever else keeps something of threads; its ``forget`` blocks."""
 
     @property
     def read_history(self) -> Callable[..., object]:

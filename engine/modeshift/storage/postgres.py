@@ -15,7 +15,7 @@ from modeshift.modes.errors import ConfigurationError, StorageError
 from modeshift.storage.database import Database, Executor, Row
 
 MAX_CONNECTIONS = 4
-"""At most so many for one event loop."""
+"""The most connections of one event loop."""
 _MIGRATION_LOCK = 0x6D6F6465
 _NAME = re.compile(r"(?<!:):([a-z_]+)")
 _Pool = AsyncConnectionPool[AsyncConnection[Row]]
@@ -47,7 +47,7 @@ class _Transaction:
 
 
 class PostgresDatabase(Database):
-    """A connection that has died is replaced before it is used."""
+    """A database of Postgres; a connection that has died is replaced before it is used."""
 
     clock = "extract(epoch FROM clock_timestamp())::double precision"
     columns = (

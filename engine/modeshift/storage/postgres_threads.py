@@ -73,7 +73,7 @@ class PostgresSaver(KeptThreads, AsyncPostgresSaver):
 
 
 async def build_saver(database: Database) -> PostgresSaver:
-    """For this event loop."""
+    """The checkpointer for this event loop."""
     assert isinstance(database, PostgresDatabase)
     saver = PostgresSaver(await database.open_pool())  # type: ignore[arg-type]  # its own cursors
     saver.database = database
@@ -83,7 +83,7 @@ async def build_saver(database: Database) -> PostgresSaver:
 
 
 async def build_store(database: Database) -> AsyncPostgresStore:
-    """For this event loop."""
+    """The store for this event loop."""
     assert isinstance(database, PostgresDatabase)
     return AsyncPostgresStore(await database.open_pool())  # type: ignore[arg-type]  # as above
 

@@ -1,4 +1,4 @@
-"""``SqliteDatabase``: a file. Each connection has a thread, and so may be used in any loop."""
+"""``SqliteDatabase``: a database in a file, whose connections can be used in any event loop."""
 
 import asyncio
 import sqlite3

@@ -187,7 +187,7 @@ async def prepare_tables(database: Database) -> None:
 
 
 async def _set_up_store(database: SqliteDatabase) -> None:
-    """The library's own fails where another process does the same at the same time."""
+    """Make its tables: the library's own way fails where another process does so meanwhile."""
     for is_last in (*[False] * 100, True):
         try:
             await database.run(lambda opened: SqliteStore(opened).setup())
@@ -200,13 +200,13 @@ async def _set_up_store(database: SqliteDatabase) -> None:
 
 
 def find_database(saver: BaseCheckpointSaver[str]) -> Database | None:
-    """Where it stores; None for a checkpointer that is not ours, such as a platform's."""
+    """Where a checkpointer stores; None for one that is not ours, such as a platform's."""
     database = getattr(saver, "database", None)  # the dev server hands on a wrapped one
     return database if isinstance(database, Database) else None
 
 
 async def has_checkpoint(saver: BaseCheckpointSaver[str], thread: str, checkpoint: str) -> bool:
-    """Whether it is stored; a checkpointer that is not ours has to read the whole."""
+    """Whether a checkpoint is stored; a checkpointer that is not ours has to read all of it."""
     if (database := find_database(saver)) is not None:
         select = "SELECT 1 FROM checkpoints WHERE thread_id = :thread AND checkpoint_id = :id"
         return bool(await database.execute(select, thread=thread, id=checkpoint))

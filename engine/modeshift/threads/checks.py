@@ -65,7 +65,7 @@ MARKED_AS_RESOLVED = (Command(goto=END), Command(goto=[END]))
 
 @cache
 def _list_checks(state: type, phases: tuple[str, ...]) -> dict[str, Check]:
-    """By key of a clone's state."""
+    """The checks of a clone's state, by key."""
     return {
         **{key: _type_check(key, hint) for key, hint in get_type_hints(state).items()},
         "approvals": _member_check("approvals", tuple(Approvals)),
@@ -265,7 +265,7 @@ def overwrite_dropped(
 
 
 def _keep_valid(checks: Mapping[str, Check], key: str, value: Any) -> object:
-    """``value`` itself where all of it fits."""
+    """What of ``value`` fits, or what replaces it; ``value`` itself where all of it fits."""
     if key == "messages":
         valid = [message for message in value if _fits(check_kept, message)]
         return value if len(valid) == len(value) else valid

@@ -43,7 +43,7 @@ writes_anything: ContextVar[bool] = ContextVar("writes_anything", default=False)
 
 
 def with_known_tools(deps: AgentDeps) -> AgentDeps:
-    """With the tools that its servers are known to offer, and notices of those left out."""
+    """The parts with the tools that servers are known to offer, and notices of those left out."""
     tools, missing = bind_tools(deps.servers)
     deps = replace(deps, toolbox=deps.toolbox.with_tools(tools))
     notices = [*deps.notices, *missing]
@@ -65,7 +65,7 @@ class LiveDeps:
 
     @property
     def deps(self) -> AgentDeps:
-        """With the tools that are known now."""
+        """The parts with the tools that are known now."""
         offers = tuple(server.offer for server in self._first.servers)
         known, deps = self._known
         if known != offers:
@@ -74,7 +74,7 @@ class LiveDeps:
         return deps
 
     async def prepare(self, state: StateValues) -> AgentDeps:
-        """Have the servers started whose tools the thread's mode may have; what is known then."""
+        """Start the servers whose tools the thread's mode may have; the parts with them."""
         if not self._first.servers:
             return self._first
         catalog, switches = self._first.catalog, list_switches(state.get("switch"))
@@ -94,7 +94,7 @@ Updates = Sequence[Sequence[StateUpdate]]
 
 
 class Agent(CompiledStateGraph[State, None, Input, State]):
-    """What ``build_agent`` makes."""
+    """The compiled graph of a clone, with its checks and its parts."""
 
     def __init__(
         self,

@@ -73,7 +73,7 @@ async def read_facts(
 
 
 def enter_mode(state: State) -> Facts:
-    """The facts when the thread enters another mode; a sub-task's are its mode's, wherever."""
+    """The facts when the thread enters another mode; in a sub-task they stay as they are."""
     facts = state.get("facts", {})
     return facts if state.get("subtask") else {**facts, "mode": []}
 

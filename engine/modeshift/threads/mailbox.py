@@ -18,7 +18,7 @@ RIGHTS = ("mode", "limit", "approvals")
 SETTINGS = (*RIGHTS, "forget")
 """What the host may set in a thread at any time."""
 REVISION = "host_revision"
-"""The state's key for what it has taken in."""
+"""The key in the state for the settings that the thread has taken in."""
 StateValues = Mapping[str, Any]
 """A thread's state, as LangGraph has it: a ``State``, or what a server gives."""
 Revision = int | dict[str, str]
@@ -31,7 +31,7 @@ async def read_host_changes(store: BaseStore | None, thread: str, state: StateVa
 
 
 class Mailbox:
-    """The settings of all threads."""
+    """What the host has set, in all threads."""
 
     def __init__(self, store: BaseStore | None) -> None:
         """Without a store nothing can be set."""
@@ -48,7 +48,7 @@ class Mailbox:
         return item and item.value["value"]
 
     async def put(self, thread: str, values: Mapping[str, object]) -> None:
-        """Keep the settings."""
+        """Keep settings of a thread."""
         if self._store is None:
             raise RuntimeError("this agent has no store in which a thread's settings are kept")
         await self._store.abatch(
@@ -72,7 +72,7 @@ class Mailbox:
         return self._store is not None
 
     async def find_news(self, thread: str, taken: Revision) -> JsonObject:
-        """What the thread has not taken in, and what it has then; empty if nothing was set."""
+        """The settings that the thread has not taken in, with their revision; empty if none."""
         items = await self._read(thread)
         ids = {name: item.value["id"] for name, item in items.items()}
         news = {

@@ -22,7 +22,7 @@ MAX_REMEMBERED = 1000
 
 @dataclass(frozen=True)
 class Notifier:
-    """One to a process; tells of each question once."""
+    """Tells of each question once; one object for each process."""
 
     program: Sequence[str] = ()
     """The command line, which gets a JSON object on its standard input."""
@@ -31,7 +31,7 @@ class Notifier:
     secret: bytes = b""
     """For the HMAC-SHA256 of the body in the header ``x-modeshift-signature``."""
     has_content: bool = False
-    """Whether what is asked is told, too."""
+    """Whether the message also says what is asked."""
     _told: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 

@@ -40,7 +40,7 @@ from modeshift.tools.toolbox import Toolbox
 
 
 class Seat:
-    """A mode under the host's limit, so many sub-tasks deep: its parts, made at their first use."""
+    """A mode in a thread, under its limit and at its depth; its parts are made at first use."""
 
     def __init__(self, shared: "BoundModes", mode: Mode, limit: Mode | None, depth: int) -> None:
         """A depth of 0 is in no sub-task."""
@@ -51,7 +51,7 @@ class Seat:
         self._rights = [mode] if limit is None else [mode, limit]
 
     def why_withheld(self, tool: ToolSpec) -> str | None:
-        """Why no mode has the tool under the limit, and so deep in sub-tasks."""
+        """Why the tool is withheld under the limit, or at this depth; None if it is not."""
         if self.limit is not None and (unheld := find_unheld(self.limit, tool)):
             return f"{unheld}, which limits this thread."
         depth = self.depth
@@ -92,7 +92,7 @@ class Seat:
         return self.model.service.choose_way(self._shared.all_tools_size, self.model.window)
 
     def describe_way(self, instructions: Sequence[Instruction] = ()) -> str:
-        """The way of the thread with these instructions, and why."""
+        """In words, how a thread with these instructions is told of a change of mode, and why."""
         way, why = self.way
         kept = self.model.find_fields(instructions).way if instructions else way
         return f"{way}: {why}" if kept == way else f"{kept}: the thread began so"
@@ -167,13 +167,13 @@ class Seat:
 
     @property
     def first_request_size(self) -> int:
-        """Its tokens as llama.cpp counts them: the JSON of tools takes more than prose."""
+        """Its tokens as llama.cpp counts them: the JSON of tools takes more of them than prose."""
         return self.prompt_size * 5 // 4
 
 
 @dataclass(frozen=True)
 class BoundModes:
-    """The parts that modes are bound with; only what is made at first use changes."""
+    """What the modes of threads are made from; nothing changes but what is made at first use."""
 
     catalog: Catalog
     toolbox: Toolbox
@@ -291,7 +291,7 @@ class BoundModes:
         return count_tokens_approximately([], tools=[*self.declared.values()]) * 5 // 4
 
     def describe_host_limit(self, limit: Mode | None) -> str:
-        """For the model; empty for none."""
+        """The limit in words for the model; empty for none."""
         if limit is None:
             return ""
         within = ", ".join(self.list_within(limit)) or "none"

@@ -30,7 +30,7 @@ class Remembered(TypedDict):
     exact: bool
     """Whether ``pattern`` is one command or file, to be taken literally."""
     digest: str
-    """Of the mode and the workspace it was given in; it applies in no other."""
+    """The digest of the mode and the workspace it was given in; it applies in no other."""
     when: str
 
 
@@ -70,7 +70,7 @@ class Planned(TypedDict):
     journal: NotRequired[str]
     """``Journal.mark`` of the one that knows whether it has begun."""
     key: NotRequired[str]
-    """Of a call that changes something, ``Judged.digest`` with the message; for any thread."""
+    """For a call that changes something: ``Judged.digest`` with the message, without the thread."""
 
 
 class ModeChange(TypedDict):
@@ -135,7 +135,7 @@ class Switch(TypedDict):
     approvals: str | None
     """The policy that the person chose with it; None to leave it, or if the host set one since."""
     digest: str
-    """Of the mode, as it was when the person approved."""
+    """The digest of the mode as it was when the person approved."""
     how: NotRequired[Literal["by hand", "by edge"]]
     """See ``ModeChange``."""
     approved_plan: NotRequired[ApprovedPlan]
@@ -162,7 +162,7 @@ class Subtask(TypedDict):
     """The sub-task that goes on; its conversation is what the state's other keys hold."""
 
     id: str
-    """Of the call of ``new_task``."""
+    """The id of the call of ``new_task``."""
     mode: str
     message: str
     depth: int
@@ -189,7 +189,7 @@ class PutAside(TypedDict):
     approved_plan: NotRequired[ApprovedPlan | None]
     fresh_from: NotRequired[str | None]
     host_revision: NotRequired[Revision]
-    """What was taken in then."""
+    """What of the host's settings had been taken in then."""
 
 
 class Parent(PutAside):

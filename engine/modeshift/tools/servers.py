@@ -13,7 +13,7 @@ from modeshift.modes.plain_text import find_invisible, to_one_line
 
 @dataclass(frozen=True)
 class ToolDescription:
-    """The server's own words, unchanged: annotations are a claim, not a right."""
+    """A tool in its server's own words, unchanged: annotations are a claim, not a right."""
 
     name: str
     description: str = ""

@@ -112,7 +112,7 @@ _PLAIN = {
     "minimum": (0, 1),
     "minItems": (0, 1),
 }
-"""What anybody takes for granted."""
+"""Values that tell a model nothing, as they are the usual ones."""
 
 
 def _shorten(schema: JsonObject) -> JsonObject:

@@ -84,7 +84,7 @@ class Toolbox:
         return self._tools[name]
 
     def with_tools(self, tools: Iterable[Tool]) -> "Toolbox":
-        """One that has these, too."""
+        """A toolbox that has these tools, too."""
         return Toolbox(self.workspace, (*self._tools.values(), *tools), self.commands)
 
     @property
@@ -101,7 +101,7 @@ class Toolbox:
     def environment(self) -> str:
         """Identifies where the tools work and what their commands can reach.
 
-        From the clone's folder on: what is asked in one clone may be answered in another.
+        Paths are relative to the clone: what is asked in one clone may be answered in another.
         """
         return f"{self.workspace.root}/\0{self.sandbox!r}".replace(f"{find_root()}/", "./")
 

@@ -80,7 +80,7 @@ class AgentGraph:
 
     @cache  # noqa: B019  # of a graph that is dropped once it is compiled
     def _list_targets(self, row: str) -> list[str]:
-        """Where the node of this row of the chart leads; to ``intake`` if the host sets a thing."""
+        """Where the node of a row of the chart leads; to ``intake`` if the host sets something."""
         chart, modes = self._deps.chart, map(self._deps.machine.mode_node, self._deps.catalog)
         if row == "intake":
             phases = set(chart.nodes)

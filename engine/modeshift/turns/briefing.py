@@ -49,7 +49,7 @@ def describe_handover(name: str, written: Sequence[str], todos: Sequence[Todo] =
 
 
 def build_note(deps: AgentDeps, state: State, slug: str, text: str) -> Instruction:
-    """It stands behind the last message, and changes nothing else that the model knows."""
+    """An instruction behind the last message; nothing else that the model knows changes."""
     instructions = state.get("instructions", [])
     seat = deps.seat_in(state, slug)
     names, (way, _) = [*seat.model.names], seat.way
@@ -59,7 +59,7 @@ def build_note(deps: AgentDeps, state: State, slug: str, text: str) -> Instructi
 
 
 def is_told(state: State, notes: Sequence[Instruction], text: str) -> bool:
-    """Whether it is what the model was last told under the same first line."""
+    """Whether the text is what the model was last told under the same first line."""
     places = {message.id: place for place, message in enumerate(state["messages"])}
     placed_texts = [
         (places[note["after"]], note["text"])
@@ -151,7 +151,7 @@ async def _describe_changes(workspace: Workspace, sandbox: Sandbox | None) -> st
 log = logging.getLogger("modeshift")
 TODO_TOOL = "update_todo_list"
 REMINDED_AFTER = 10
-"""Answers of the model, after which it is sent its todo list again."""
+"""After so many answers the model is sent its todo list again."""
 
 
 async def list_news(
@@ -281,7 +281,7 @@ def drop_stale_thinking(
 def find_rules_at(
     deps: AgentDeps, messages: Sequence[AnyMessage], instructions: Sequence[Instruction]
 ) -> list[str]:
-    """What the history's calls make due, and is not in it yet."""
+    """The rules of paths that calls have named, as far as the history does not have them yet."""
     if not deps.rules_at:
         return []
     texts = [note["text"] for note in instructions]
@@ -295,7 +295,7 @@ def find_rules_at(
 
 
 def _list_paths(deps: AgentDeps, messages: Sequence[AnyMessage]) -> Iterator[str]:
-    """As the model has written them, relative to the workspace."""
+    """The paths that calls name, as the model has written them, relative to the workspace."""
     named = {tool.name: tool.paths for tool in deps.toolbox.specs}
     root = deps.toolbox.workspace.root
     for message in messages:

@@ -96,9 +96,9 @@ def _cut(message: AnyMessage) -> AnyMessage:
 
 
 DUE_AT = 0.85
-"""Of the window: how full it may get."""
+"""How full the window may get."""
 BOUNDED_DUE_AT = 0.7
-"""How full where an answer may take a quarter of it, for which a server may want room."""
+"""How full it may get where an answer may take a quarter of it, for which a server wants room."""
 
 
 def is_due(deps: AgentDeps, seat: Seat, state: State) -> bool:
@@ -126,7 +126,7 @@ def build_window_error(deps: AgentDeps, seat: Seat, state: State) -> Configurati
 
 
 def _build_error(seat: Seat, problem: str) -> ConfigurationError:
-    """One that a person mends at the server, so it is asked again the next time."""
+    """An error that a person mends at the model's server, which is asked again the next time."""
     seat.model.service.server = None
     return ConfigurationError(problem)
 
@@ -254,11 +254,11 @@ def list_written_files(deps: AgentDeps, slug: str, state: State) -> Iterator[str
 log = logging.getLogger("modeshift")
 
 KEPT = 0.2
-"""Of the window, or of a shorter history: how much of its end is kept beside the summary."""
+"""How much is kept beside the summary: of the end of the window, or of a shorter history."""
 CUT_TO = 0.5
-"""Of the same: how much is summarized if the whole is too long even for that."""
+"""How much of the same is summarized if the whole is too long even for that."""
 MUST_SAVE = 0.2
-"""Of the history: what a summary has to save."""
+"""How much of the history a summary has to save."""
 MIN_NEW = 8
 """Messages that must be new before the history is summarized again in the same turn."""
 

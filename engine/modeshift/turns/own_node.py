@@ -31,7 +31,7 @@ def write_notes(start: Start, notes: Sequence[Instruction], update: Update) -> N
 
 
 async def run_own_command(start: Start, line: str, seconds: int, update: Update) -> Ended:
-    """With the rights that the mode's own commands have; the facts after it are in the update.
+    """Run a command with the rights of the mode's commands; adds the facts after it to the update.
 
     Its text is marked as data: what it prints may be anybody's.
     """

@@ -33,7 +33,7 @@ class Start:
     changed: Update = field(default_factory=Update)
     """A change of mode by the host that is not recorded yet."""
     update: Update = field(default_factory=Update)
-    """What the engine writes whatever the node decides: that, and what else the host has set."""
+    """What the engine writes whatever the node decides: ``changed``, and what the host has set."""
     opening: Opening | None = None
     due: DueSwitch | None = None
 

@@ -1,6 +1,6 @@
 """``Step``: one run of a node. What a node may do, and what it must not leave out.
 
-A node gets a step and returns what the step's last move gives. What every node must do (take in
+A node gets a step and returns the result of the step's move. What every node must do (take in
 what the host has set, reconcile the mode) is done before the step is made.
 """
 
@@ -41,7 +41,7 @@ T = TypeVar("T")
 Result = Update | Command[str]
 Moved = TypeVar("Moved", Update, Command[str])
 Node = Callable[..., Awaitable[Result]]
-"""A coroutine function from a ``Step`` (a mode's: and its slug) to what the step's move gave."""
+"""A coroutine function from a ``Step`` (a mode's: and its slug) to the result of its move."""
 
 
 class Step:

@@ -223,6 +223,6 @@ def _build_result(parent: Parent, ended: EndedSubtask, name: str) -> ToolMessage
 
 
 def _list_unanswered(state: State) -> list[AnyMessage]:
-    """What a person said since, and the sub-task did not come to answer."""
+    """The messages of a person at the end, which the sub-task has not answered."""
     new = takewhile(lambda entry: isinstance(entry, HumanMessage), reversed(state["messages"][1:]))
     return [*new][::-1]

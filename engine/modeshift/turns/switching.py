@@ -28,7 +28,7 @@ from modeshift.turns.subtasks import is_as_approved
 
 @dataclass(frozen=True)
 class DueSwitch:
-    """Whether it may still take effect."""
+    """An approved switch, or why it must not take effect any more."""
 
     switch: Switch | None
     """None if it must not: the mode or the limit has changed, or its edge is not open any more."""
@@ -38,11 +38,11 @@ class DueSwitch:
     facts: Values
     """The facts that decide on it."""
     event: Event
-    """By which it takes effect."""
+    """The event by which it takes effect."""
 
 
 async def find_due_switch(deps: AgentDeps, state: State, changed: Update) -> DueSwitch:
-    """The thread's; ``changed`` is a change of mode by the host since."""
+    """The thread's switch; ``changed`` is a change of mode by the host since."""
     switch = state.get("switch")
     if switch is None:
         raise InvalidInputError("phase 'switching' without an approved switch in the state")
@@ -73,7 +73,7 @@ def _find_problem(
 
 
 def apply_switch(deps: AgentDeps, state: State, switch: Switch, before: Configuration) -> Update:
-    """The next step has the new mode's tools and prompt."""
+    """The update that enters the mode; the next step has its tools and prompt."""
     how = switch.get("how")
     decider: Literal["human", "nobody"] = "nobody" if how == "by edge" else "human"
     target, reason = switch["mode_slug"], switch["reason"]
@@ -101,7 +101,7 @@ def apply_switch(deps: AgentDeps, state: State, switch: Switch, before: Configur
 
 
 def drop_switch(deps: AgentDeps, state: State, why: str, before: Configuration) -> Update:
-    """Go on without it."""
+    """The update that goes on without the switch; ``why`` is told the model."""
     results = [build_not_run_result(due["call"], why) for due in list_switches(state.get("switch"))]
     now = deps.machine.send_all(before, choose(Phase.SWITCHING, Seen()))
     return Update(messages=results, switch=None, mode=now.mode, phase=now.phase)

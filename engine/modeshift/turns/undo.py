@@ -42,7 +42,7 @@ from modeshift.tools.workspace.undo_log import (
 from modeshift.tools.workspace.workspace import Workspace
 
 LAST, BACK = "last", "back"
-"""Instead of a message's id: of the last message; to before the last undo."""
+"""In place of a message's id: the last message; or to before the last undo."""
 NOT_KEPT = (
     "what changed since then is not kept here: UNDO_DAYS was 0 or has passed, or the thread was "
     "copied, summarized, or went on elsewhere or in an older version; nothing is undone"
@@ -64,7 +64,7 @@ class _Plan(NamedTuple):
 
 @dataclass(frozen=True)
 class Undo:
-    """Of one thread; raises ``UserError``."""
+    """The undo of one thread; raises ``UserError``."""
 
     deps: AgentDeps
     graph: Any

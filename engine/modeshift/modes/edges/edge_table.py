@@ -10,16 +10,16 @@ from modeshift.modes.edges.edges import ANY, Context, EntryEdge, SwitchEdge
 from modeshift.modes.mode import ModeText
 
 MAX_NAMED = 10
-"""Modes that are named to the model at most."""
+"""The most modes that are named to the model."""
 MAX_TRIED = 12
-"""Modes that are tried at most, to name those that allow a call."""
+"""The most modes that are tried, to name those that allow a call."""
 
 
 class Way(StrEnum):
     """Which of the chart's events leads to a mode; each is followed by ``:`` and the slug."""
 
     HAND = "to_mode"
-    """A host's or a person's own choice, and the way back from a sub-task: from any to any."""
+    """The host or a person chooses the mode, or a sub-task ends: from any mode to any."""
     ASK = "ask_for"
     """The model asks for the mode: along an edge, where its condition holds."""
     TASK = "begin_in"
@@ -28,7 +28,7 @@ class Way(StrEnum):
 
 @dataclass(frozen=True)
 class Edge:
-    """A way for the model from one mode to another, of both its ends."""
+    """How the model may get from one mode to another, by what the files of both say."""
 
     when: str = ""
     """The condition; empty for none."""
@@ -37,7 +37,7 @@ class Edge:
     """Whether no person is asked, where the engine finds that no rights are gained."""
     plan: bool = False
     context: Context = "all"
-    """Both as in ``SwitchEdge``."""
+    """``plan`` and ``context`` are as in ``SwitchEdge``."""
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -110,11 +110,11 @@ class EdgeTable:
 
     @property
     def by_hand(self) -> list[str]:
-        """The modes that a person alone enters: ``enterFrom`` is there, and empty."""
+        """The modes that only a person enters: their ``enterFrom`` is an empty list."""
         return [slug for slug, table in self._into.items() if not table]
 
     def list_edges(self, way: Way) -> Iterator[tuple[str, str, Edge]]:
-        """Source, target and edge, as far as they are not from any to any."""
+        """Source, target and edge of all edges but those from any mode to any."""
         for source in self._slugs if way is not Way.HAND else ():
             targets = [*self._slugs] if self.has_table(source, way) else [*self._into]
             if way is Way.ASK and not self.has_table(source, way):
@@ -136,7 +136,7 @@ class EdgeTable:
     def describe_others(
         self, source: str, target: str, way: Way, values: Mapping[str, bool | None]
     ) -> str:
-        """The modes but the target that are open, and those that would be under a condition."""
+        """In words, the modes beside the target that are open, or would be under a condition."""
         key = source, way, frozenset(values.items())
         if key not in self._groups:
             ways = self.list_ways(source, way)
@@ -163,7 +163,7 @@ class EdgeTable:
 
 
 def group_ways(ways: Iterable[tuple[str, Edge]]) -> dict[str, list[str]]:
-    """The modes that ways lead to, by what they take."""
+    """The modes by the condition of the edge that leads to them."""
     groups = dict[str, list[str]]()
     for slug, edge in ways:
         groups.setdefault(edge.when, []).append(slug)

@@ -1,4 +1,4 @@
-"""Edges as a mode's file has them: where it leads, from where it is entered, when."""
+"""Edges as a mode's file has them: to which modes, from which, and under which condition."""
 
 from collections import Counter
 from typing import Annotated, Literal

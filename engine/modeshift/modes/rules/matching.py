@@ -1,4 +1,4 @@
-"""``Subject``: what a rule's pattern is matched with: files, commands, addresses, MCP tools."""
+"""``Subject``: what the pattern of a rule is compared with: files, command, address or words."""
 
 import json
 import re
@@ -25,7 +25,7 @@ MAX_GLOB = 300
 
 
 def check_glob(pattern: str) -> str:
-    """Return the pattern; raises ``ValueError`` for one that means not what it seems to mean."""
+    """Return the pattern; raises ``ValueError`` for one that does not mean what it seems to."""
     if len(pattern) > MAX_GLOB:
         raise ValueError(f"a pattern of {len(pattern)} characters; {MAX_GLOB} are the limit")
     if not pattern.strip() or not pattern.isprintable():
@@ -108,7 +108,7 @@ def mentioned_commands(line: str) -> list[tuple[str, ...]]:
 
 PREFIX = "mcp__"
 MAX_NAME = 64
-"""What every provider takes."""
+"""The longest name of a tool that every provider takes."""
 MAX_SERVER = 24
 _TAKEN = re.compile(r"[^a-zA-Z0-9_-]+")
 _LIKE_A_DIGEST = re.compile(r"-[0-9a-f]{8}$")

@@ -16,7 +16,7 @@ MAX_BYTES = 100_000
 
 
 class IgnoreFiles:
-    """As the files were at the last ``refresh``; safe to use from several threads."""
+    """The ignore files as of the last ``refresh``; safe to use from several threads."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class IgnoreFiles:
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """As those of ``IgnoreRules``."""
+        """The ``IgnoreRules.patterns`` of all of them."""
         all_rules = (rules for rules in self.rules if isinstance(rules, IgnoreRules))
         return tuple(pattern for rules in all_rules for pattern in rules.patterns)
 

@@ -45,7 +45,7 @@ class Glob:
 
     @classmethod
     def of(cls, text: str) -> "Glob":
-        """Raises ``ToolFailedError`` for one that could match nothing, or not what it seems to."""
+        """The pattern; raises ``ToolFailedError`` for one that does not mean what it seems to."""
         try:
             check_glob(text)
         except ValueError as error:

@@ -90,7 +90,7 @@ def show_name(name: str) -> str:
 
 MAX_LINE_BYTES = 2000
 MAX_BYTES = 80_000
-"""Of all lines together; less than what the model gets of any result."""
+"""The most bytes of all lines together; less than what the model gets of any result."""
 COUNTED_BYTES = 10_000_000
 """How far a file is read to say how many lines it has."""
 SECONDS = 10
@@ -240,7 +240,7 @@ class Piece(NamedTuple):
     end: int
     new: str
     number: int
-    """Of the edit, from 1."""
+    """The number of the edit, from 1."""
 
 
 def find_places(path: str, text: str, edits: Sequence[Replacement]) -> list[Piece]:

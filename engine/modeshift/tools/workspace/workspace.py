@@ -179,7 +179,7 @@ class Workspace:
         return old is None, now
 
     def find_held(self, path: str) -> Held:
-        """What is there now, on disk."""
+        """What is at the path now, on disk."""
         *folders, name = _split_path(path) or ["."]
         try:
             with opened_folder(self.root, folders) as folder:
@@ -282,7 +282,7 @@ class Workspace:
         return _split_path(self.ignored.check(path, ToolFailedError, is_folder=is_folder))
 
     def _refuse_locked(self, path: str, name: str, folder: int) -> None:
-        """By whatever name: a hard link is the same file."""
+        """Refuse a locked file by whatever name: a hard link is the same file."""
         try:
             opened = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except OSError:
