@@ -1,4 +1,4 @@
-"""``Catalog``: the modes by slug, and the one in which a thread starts."""
+"""``Catalog``: the modes by slug, and where a thread starts; ``layer_modes`` makes one."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -124,7 +124,7 @@ counted from outside, which one that doubles outruns. dash has another letter fo
 
 
 def _close_off(options: SandboxOptions, calling: Calling) -> tuple[SandboxOptions, Calling]:
-    """Shut network and workspace, whatever the settings say; raises ``OSError`` without a filter."""
+    """Shut network and workspace, whatever is set; raises ``OSError`` without a filter."""
     if not seccomp.has_filter():
         raise OSError("there is no filter of system calls for this machine")
     return options._replace(has_network=False), replace(calling, edits_freely=False)
