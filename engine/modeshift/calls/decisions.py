@@ -138,10 +138,7 @@ def ask_person(
 
 
 def ask_yes_or_no(request: Mapping[str, object], *, is_required: bool) -> Approve | Reject:
-    """The decision on a node's own question: yes or no.
-
-    ``is_required``: whether an answer must name its question.
-    """
+    """A node's own question: yes or no; whether an answer must name it ``is_required``."""
 
     def check(answer: Decisions) -> Decisions:
         _check_question(str(request["question"]), answer.get("question"), is_required=is_required)

@@ -164,10 +164,7 @@ class Outcome:
         approvals: str | None = None,
         how: How = None,
     ) -> None:
-        """Record an approved switch.
-
-        It replaces an earlier one, whose call then gets a result; sub-tasks follow each other.
-        """
+        """Record a switch. An earlier one is answered and replaced; sub-tasks follow each other."""
         task = None
         if judged.effect.starts_subtask:
             todos = [

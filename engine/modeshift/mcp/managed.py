@@ -126,10 +126,7 @@ class McpServerProcess:
         return content
 
     async def prepare(self) -> None:
-        """Start it if it should run, and wait a bounded time until it can be used or has failed.
-
-        May be called in any event loop.
-        """
+        """Start it if it should run, and wait a bounded time for that, in any event loop."""
         await self._thread.run(self._prepare())
 
     async def _prepare(self) -> None:
@@ -215,10 +212,7 @@ class McpServerPool:
     def assign(
         self, user: object, servers: Iterable[Server], workspace: Workspace, sandbox: Sandbox | None
     ) -> tuple[McpServerProcess, ...]:
-        """The servers as ``user`` has configured them now; those that no user has are ended.
-
-        Nothing is started yet.
-        """
+        """The servers as ``user`` has them now, none started yet; ends those that no user has."""
         with self._lock:
             mine = {_identify(server, workspace, sandbox): server for server in servers}
             self._users[user] = set(mine)

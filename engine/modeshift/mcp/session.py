@@ -196,10 +196,7 @@ def _describe(tool: types.Tool) -> ToolDescription:
 async def open_session(
     server: Server, workspace: Workspace, sandbox: Sandbox | None
 ) -> AsyncIterator[McpSession]:
-    """Start the server and list its tools; enter and leave it in one task.
-
-    Raises ``ToolFailedError`` that says why there is none.
-    """
+    """Start the server within one task; raises ``ToolFailedError`` that says why it cannot."""
     failure = Failure()
     try:
         async with AsyncExitStack() as stack:

@@ -100,10 +100,7 @@ class Grant(_Data):
         return _is_named(self.tools, tool)
 
     def permits(self, path: str) -> bool:
-        """Whether ``path``, relative to the workspace and resolved, may be changed.
-
-        Raises ``SlowPatternError``.
-        """
+        """Whether the resolved ``path`` may be changed; raises ``SlowPatternError``."""
         return is_found(self.file_regex or "", path)
 
 

@@ -43,10 +43,7 @@ def _fenced(write: _Write) -> _Write:
 
 
 class PostgresSaver(KeptThreads, AsyncPostgresSaver):
-    """A checkpointer that uses several connections at a time.
-
-    Of a run whose hold on the thread has ended it stores nothing.
-    """
+    """Uses several connections at once; stores nothing for a run whose hold has ended."""
 
     database: PostgresDatabase
     aput = _fenced(AsyncPostgresSaver.aput)

@@ -52,10 +52,7 @@ def chain(before: str, number: int, text: str) -> str:
 async def append_entry(
     database: Executor, thread: str, reference: str, values: Mapping[str, object]
 ) -> None:
-    """Add an entry, unless there is one with this reference: a step that was cut off comes again.
-
-    Raises ``StorageError``.
-    """
+    """Add an entry, unless it is there, as after a crash; raises ``StorageError``."""
     when = datetime.now(UTC).isoformat()
     text = json.dumps({"when": when, **values}, sort_keys=True, ensure_ascii=False)
     named = {"thread": thread, "reference": reference}

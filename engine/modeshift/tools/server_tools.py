@@ -105,10 +105,7 @@ class ServerToolRunnable(BaseTool):
 
 
 def bind_tools(servers: Iterable[ManagedServer]) -> tuple[list[Tool], list[str]]:
-    """The tools that the servers are known to offer, and notices of those that are missing.
-
-    None of a server that has not been started.
-    """
+    """The tools that started servers offer, and notices of those that are missing."""
     by_name: dict[str, list[Tool]] = {}
     notices = list[str]()
     for server in servers:

@@ -119,10 +119,7 @@ class Toolbox:
         return self._resolve(tool, self.validate(tool, args))
 
     async def check_call(self, name: str, args: JsonObject) -> tuple[Tool, JsonObject]:
-        """The tool of this name, and ``args`` as ``check`` gives them; blocks nothing.
-
-        Raises ``InvalidCallError``.
-        """
+        """The tool, and ``args`` as by ``check``, without blocking; raises ``InvalidCallError``."""
         tool = self[name]
         checked = self.validate(tool, args)
         line = tool.spec.command and checked[tool.spec.command]

@@ -95,10 +95,7 @@ _PLAIN = re.compile(r"[\w.+#/-]{1,100}")
 
 
 async def describe_environment(toolbox: Toolbox) -> str:
-    """The workspace, the system, the shell, the date, and git's branch, as Markdown.
-
-    Where no tool has a workspace it is the date alone.
-    """
+    """Workspace, system, shell, date, git's branch, as Markdown; the date alone without files."""
     workspace, sandbox = toolbox.workspace, toolbox.sandbox
     date = f"Date: {datetime.now(UTC).astimezone():%Y-%m-%d}"
     if not toolbox.has_workspace:

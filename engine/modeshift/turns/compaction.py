@@ -60,10 +60,7 @@ def replace_by_summary(
 def split_for_summary(
     messages: Sequence[AnyMessage], budget: int
 ) -> tuple[list[AnyMessage], list[AnyMessage]]:
-    """The first messages within ``budget`` tokens, one at least, and the others.
-
-    The first are without most of what tools returned.
-    """
+    """The first messages (one at least, results cut) within ``budget`` tokens; and the others."""
     first = [_cut(message) for message in messages]
     end = 0
     for number, message in enumerate(first, 1):

@@ -112,10 +112,7 @@ class LineRange:
 
     @classmethod
     def of(cls, file: BinaryIO, start: int, count: int) -> "LineRange":
-        """Read it; raises ``ToolFailedError`` for what is not text.
-
-        What is appended to the file in the meantime is not read.
-        """
+        """Read the file as long as it is now; raises ``ToolFailedError`` if it is not text."""
         lines = cls(start, count, size=file.seek(0, os.SEEK_END))
         file.seek(0)
         head = file.read(min(_BLOCK, lines.size))

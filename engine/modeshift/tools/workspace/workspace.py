@@ -190,10 +190,7 @@ class Workspace:
             return OTHER, None
 
     def put_back(self, path: str, expected: Held, data: bytes | None, mode: int | None) -> None:
-        """Replace what is there, if it is what is expected; without ``data`` remove it.
-
-        Raises ``ToolFailedError``.
-        """
+        """Replace a file that is as ``expected``, or remove it; raises ``ToolFailedError``."""
         self.ignored.refresh()
         *folders, name = self._split(path, is_folder=False) or ["."]
         made = data is not None
