@@ -141,7 +141,7 @@ class Calls:
         return asked
 
     def batches(self) -> list[list[Planned]]:
-        """What is due, for ``go(Event.ACT, ...)``; raises ``NodeError`` if a person must be asked."""
+        """The calls that are due, for ``go``; raises ``NodeError`` if a person must be asked."""
         if asking := self._asking:
             name = asking[0].call["name"]
             raise NodeError(f"a person has to decide on {name} first: go(Event.REVIEW, asked=...)")
