@@ -291,10 +291,7 @@ def _hands_over_plan(deps: AgentDeps, source: str, judged: Judged) -> bool:
 def find_problem(
     deps: AgentDeps, context: CallContext, tool: Tool, targets: Sequence[str], values: Values
 ) -> str | None:
-    """Why the call is denied before any rule is asked; None if it is not.
-
-    ``targets`` are the modes to which it may switch.
-    """
+    """Why a call that may switch to ``targets`` is denied before any rule; None if it is not."""
     if tool.spec.effect.ends_turn and not context.is_only_call:
         return f"Call {tool.spec.name} alone."
     if withheld := context.seat.why_withheld(tool.spec):

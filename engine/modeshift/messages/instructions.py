@@ -22,7 +22,7 @@ from langchain_core.messages import (
 from typing_extensions import TypedDict
 
 from modeshift.messages.chat_history import ORIGIN
-from modeshift.messages.normal_form import clean_text, get_call_id
+from modeshift.messages.normal_form import clean_text, get_call_id, list_blocks
 
 _TAG = "system-message"
 _TAGGED = re.compile(rf"\n\n<{_TAG}>\n.*?\n</{_TAG}>", re.DOTALL)
@@ -95,10 +95,7 @@ def _is_answer(message: AnyMessage) -> bool:
 def append_instructions(
     messages: Sequence[AnyMessage], instructions: Sequence[Instruction]
 ) -> list[AnyMessage]:
-    """The history with each instruction at the end of the message that it stands behind.
-
-    For servers that take no system message but the first.
-    """
+    """Each instruction at the end of its message, for servers with one system message at most."""
     placed = _by_message(instructions)
     return [
         _append(message, placed[message.id]) if message.id in placed else message
@@ -131,7 +128,7 @@ RESPONSES = "openai"
 RESPONSES_UNREASONED = "openai-unreasoned"
 """The Responses API with a model that does not reason, and refuses others' reasoning."""
 CHAT_COMPLETIONS = "openai-chat"
-"""Any server that speaks OpenAI's Chat Completions."""
+"""A server that speaks OpenAI's Chat Completions."""
 _IDS = {
     "anthropic": re.compile(r"[a-zA-Z0-9_-]+"),
     RESPONSES: re.compile(r".{1,64}"),
@@ -193,14 +190,14 @@ def mark_known(messages: list[AnyMessage], mark: Mapping[str, str] | None) -> li
 
 
 def _mark(message: AnyMessage, mark: Mapping[str, str] | None) -> AnyMessage:
-    content: Any = message.content
+    content = message.content
     if isinstance(message, AIMessage):
         return message
     if isinstance(message, ToolMessage):  # marked as a whole, for its content may be empty
         result = {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": content}
-        blocks = [{**result, "is_error": message.status == "error"}]
+        blocks: list[Any] = [{**result, "is_error": message.status == "error"}]
     else:
-        blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        blocks = list_blocks(content)
     return message.model_copy(
         update={"content": [*blocks[:-1], {**blocks[-1], "cache_control": mark}]}
     )

@@ -104,6 +104,11 @@ def explain_bad_json(args: object) -> str:
     return f"its arguments are no JSON object: {str(args)[:200]!r}"
 
 
+def list_blocks(content: Content) -> list[Block]:
+    """The blocks of a message; of plain text, one."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
 def clean_text(text: str) -> str:
     """``text`` with whole characters; empty if it is only spaces, which Anthropic refuses."""
     return _join_halves(text) if text.strip() else ""
@@ -270,15 +275,14 @@ _IMAGE = re.compile(r"https?://\S+|data:image/(?:png|jpeg|gif|webp);base64,(?P<d
 def _user_message(message: HumanMessage) -> HumanMessage:
     """A new message, without fields that a provider may not know."""
     content = message.content
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    shown: list[str | dict[Any, Any]]
-    shown = [converted for block in blocks if (converted := _convert_block(block)) is not None]
+    converted = map(_convert_block, list_blocks(content))
+    shown: list[Block] = [block for block in converted if block is not None]
     if not shown:
         raise InvalidInputError("the user's message is empty")
     return HumanMessage(content if isinstance(content, str) else shown, id=message.id)
 
 
-def _convert_block(block: str | JsonObject) -> JsonObject | None:
+def _convert_block(block: Block) -> JsonObject | None:
     """A text or image block in the form that every provider takes; None for empty text."""
     match block:
         case str(text) | {"type": "text", "text": str(text)}:

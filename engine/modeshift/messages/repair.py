@@ -152,10 +152,7 @@ def show_result(message: ToolMessage) -> str:
 
 
 def truncate(text: str, limit: int = MAX_RESULT_CHARACTERS) -> str:
-    """Bound a result, and write out what a provider refuses or a terminal would act on.
-
-    A file may have any length, and its name any bytes.
-    """
+    """Bound a result of any text, and write out what a provider or a terminal cannot take."""
     text = text.encode("utf-8", "backslashreplace").decode()
     cut = text[:limit]
     shown = make_readable(cut)

@@ -49,10 +49,7 @@ _EVERYWHERE = (Event.SET_MODE, Event.RESET)
 
 @cache
 def list_needed() -> Sequence[PhaseEdge]:
-    """The edges that every chart needs: the events that the engine sends, with where they lead.
-
-    An owner's own phases may lie between.
-    """
+    """The edges that a chart needs for the events of the engine; own phases may lie between."""
     found = dict[PhaseEdge, None]()
     for phase in Phase:
         for seen in product((False, True), repeat=len(Seen._fields)):

@@ -143,11 +143,8 @@ class EdgeTable:
             self._groups[key] = group_ways(
                 (slug, Edge() if edge.is_open(values) else edge) for slug, edge in ways
             )
-        others = dict[str, list[str]]()
-        for when, slugs in self._groups[key].items():
-            others[when] = [*slugs]
-            if target in slugs:
-                others[when].remove(target)
+        groups = self._groups[key].items()
+        others = {when: [slug for slug in slugs if slug != target] for when, slugs in groups}
         return describe_groups({when: slugs for when, slugs in others.items() if slugs})
 
     def is_limited(self, source: str, way: Way) -> bool:
