@@ -1,33 +1,16 @@
-"""``JudgedQuestion``: the question that is open, whose calls are judged again."""
+"""``judge_question``: the question that is open, a ``JudgedQuestion``, by its calls now."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import NamedTuple
 
+from modeshift.calls.edits import deny_failing
 from modeshift.calls.judging import CallContext, Judged, judge_all
 from modeshift.messages.repair import find_last_answer, find_open_calls
-from modeshift.modes.errors import ToolFailedError
-from modeshift.modes.policy import Approvals, Verdict
+from modeshift.modes.policy import Approvals
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.state import Asked, State
-
-
-def deny_failing(judged: Sequence[Judged], failing: Mapping[str, str]) -> list[Judged]:
-    """Deny those calls that would fail; ``failing`` has the reasons by id."""
-    return [
-        Judged(each.call, Verdict("deny", failing[each.id], ToolFailedError))
-        if each.id in failing
-        else each
-        for each in judged
-    ]
-
-
-def find_failing(judged: Sequence[Judged]) -> dict[str, str]:
-    """The reasons of calls that were denied as failing, by id, for ``deny_failing``."""
-    return {
-        each.id: each.verdict.reason for each in judged if each.verdict.error is ToolFailedError
-    }
 
 
 class JudgedQuestion(NamedTuple):
@@ -38,11 +21,8 @@ class JudgedQuestion(NamedTuple):
     asked: Asked
     context: CallContext
     judged: list[Judged]
-
-    @property
-    def id(self) -> str:
-        """Names the question in its thread."""
-        return f"{self.message} {self.asked['digest']}"
+    id: str = ""
+    """The question's name in its thread; empty where nobody is asked."""
 
     def describe(self, decided: Mapping[str, str]) -> dict[str, object]:
         """The calls and what was ``decided``, by id, and what the machine allowed then."""
@@ -58,10 +38,13 @@ async def judge_question(deps: AgentDeps, state: State) -> JudgedQuestion | None
         return None
     context = CallContext.of(deps, state, len(message.tool_calls) == 1, state["refused"])
     context = replace(context, approvals=Approvals(asked.get("approvals", context.approvals)))
-    judged = deny_failing(await judge_all(deps, context, calls), asked.get("failing", {}))
+    judged = await judge_all(deps, context, calls)
+    if failing := asked.get("failing"):
+        judged = deny_failing(judged, failing)
     if asked["digest"] != digest_question(judged):
         return None
-    return JudgedQuestion(str(message.id), asked, context, judged)
+    id = f"{message.id} {asked['digest']}"
+    return JudgedQuestion(str(message.id), asked, context, judged, id)
 
 
 def digest_question(judged: Sequence[Judged]) -> str:

@@ -60,10 +60,7 @@ def describe_remembered(deps: AgentDeps, remembered: Remembered) -> str:
 
 
 def check_forget(
-    state: StateValues,
-    news: StateValues,
-    before: Sequence[str] | None,
-    ids: Sequence[str],
+    state: StateValues, news: StateValues, before: Sequence[str] | None, ids: Sequence[str]
 ) -> list[str]:
     """The ids that are to be forgotten; raises ``UserError``.
 

@@ -21,10 +21,7 @@ from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.permissions import Kind, Rules, with_patterns
 
 # What older or other editors' files have, and has no meaning here.
-OLD_GROUPS = {
-    "browser": "there are no browser tools",
-    "modes": "switch_mode is in every mode",
-}
+OLD_GROUPS = {"browser": "there are no browser tools", "modes": "switch_mode is in every mode"}
 IGNORED_KEYS = ("source", "iconName")
 KEYS = {key for name in ModeText.model_fields if name != "lines" for key in (name, to_camel(name))}
 EDGES = ("switches", "enterFrom", "subtasks", "then")
