@@ -14,8 +14,8 @@ from modeshift.threads.facts import begin_thread
 from modeshift.threads.mailbox import StateValues, read_host_changes
 from modeshift.threads.routing import reconcile_mode
 from modeshift.threads.state import State, Update
+from modeshift.turns.due_switch import DueSwitch, find_due_switch
 from modeshift.turns.intake import Opening
-from modeshift.turns.switching import DueSwitch, find_due_switch
 
 
 @dataclass(frozen=True)
