@@ -48,10 +48,7 @@ class Instruction(TypedDict):
 def place(
     instructions: Sequence[Instruction], messages: Sequence[AnyMessage]
 ) -> tuple[list[Instruction], list[Instruction]]:
-    """The thread's first instruction, without its place; and those whose message is still there.
-
-    The tools of the first are shown in every request.
-    """
+    """The first instruction, whose tools each request shows; and those whose message is there."""
     ids = set(map(attrgetter("id"), messages))
     return keep_first(instructions), [note for note in instructions if note["after"] in ids]
 

@@ -87,10 +87,7 @@ class Workspace:
         )
 
     def resolve_at_once(self, path: str) -> str | None:
-        """As ``resolve``, if the kernel can tell without a closer look; else None.
-
-        Quick enough for an event loop, which ``resolve`` is not.
-        """
+        """As ``resolve``, quick enough for an event loop; None where it takes a closer look."""
         _check_path(path, path)
         root = f"{self.root}/"
         real = find_real_path(path if path.startswith("/") else f"{root}{path}")
