@@ -42,7 +42,7 @@ def _digest_file(workspace: Workspace, path: str) -> str:
 
 
 async def foresee(deps: AgentDeps, paths: Sequence[str], args: JsonObject) -> FileDigests:
-    """Digests of the files as an edit is to leave them; none where that cannot be told.
+    """Digests of the files as an edit is to leave them; none where that is not known.
 
     For tools that are given a file's whole text, or pieces of it and their replacements.
     """
@@ -53,7 +53,7 @@ async def foresee(deps: AgentDeps, paths: Sequence[str], args: JsonObject) -> Fi
 
 
 def foresee_text(workspace: Workspace, path: str, args: JsonObject) -> bytes | None:
-    """The file as an edit is to leave it; None where that cannot be told. Blocks."""
+    """The file as an edit is to leave it; None where that is not known. Blocks."""
     try:
         before = b""
         if os.path.lexists(workspace.root / path):

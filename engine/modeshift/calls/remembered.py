@@ -23,7 +23,7 @@ ALL = "all"
 def remember(
     deps: AgentDeps, mode_slug: str, tool: str, pattern: str, *, exact: bool
 ) -> Remembered:
-    """A record of an approval that is given now."""
+    """The record of an approval, from now on."""
     digest = deps.seat(mode_slug).environment
     return Remembered(
         id=sha256(f"{digest}\0{tool}\0{exact}\0{pattern}".encode()).hexdigest()[:12],
@@ -36,12 +36,12 @@ def remember(
     )
 
 
-def list_remembered(state: StateValues, news: StateValues) -> list[Remembered]:
+def list_remembered(state: StateValues, host_changes: StateValues) -> list[Remembered]:
     """The approvals remembered in the thread, and in conversations that wait for a sub-task.
 
-    Without those that are to be forgotten by the state, or by ``news``: what the host has set.
+    Without those that are to be forgotten, by the state or by what the host has set since.
     """
-    ids = [*state.get("forget", ()), *news.get("forget", ())]
+    ids = [*state.get("forget", ()), *host_changes.get("forget", ())]
     kept = {each["id"]: each for each in _drop(_list_all(state), ids)}
     return list(kept.values())
 
@@ -60,14 +60,14 @@ def describe_remembered(deps: AgentDeps, remembered: Remembered) -> str:
 
 
 def check_forget(
-    state: StateValues, news: StateValues, before: Sequence[str] | None, ids: Sequence[str]
+    state: StateValues, host_changes: StateValues, before: Sequence[str] | None, ids: Sequence[str]
 ) -> list[str]:
     """The ids that are to be forgotten; raises ``UserError``.
 
     Ids that were to be forgotten ``before`` are among them, unless they were approved again: a fork
     of an older checkpoint still has them.
     """
-    known = [each["id"] for each in list_remembered(state, news)]
+    known = [each["id"] for each in list_remembered(state, host_changes)]
     if unknown := [id for id in ids if id not in (ALL, *known)]:
         raise InvalidInputError(
             f"this thread remembers no approval {unknown[0]!r}; it remembers: "

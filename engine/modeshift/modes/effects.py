@@ -67,7 +67,7 @@ class Effect:
     switches_mode: bool = False
     """Whether an approved call changes the mode to its argument ``mode_slug``."""
     starts_subtask: bool = False
-    """Whether that mode is for a conversation of its own, at whose end the mode is as before."""
+    """Whether that mode is for a sub-task: a conversation at whose end the mode is as before."""
     part: str = ""
     """Its name in a mode's ``conversation``, which may leave it out; empty if it cannot."""
     ends_turn: bool = False

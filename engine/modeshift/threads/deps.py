@@ -20,7 +20,7 @@ from modeshift.tools.workspace.undo_log import UndoLog
 
 
 async def no_environment() -> str:
-    """The environment of an agent that is told none."""
+    """The environment, where the model is to know nothing of it."""
     return ""
 
 

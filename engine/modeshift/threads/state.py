@@ -282,7 +282,7 @@ class Replaced(TypedDict, total=False):
     switched: int
     """How often the mode was changed because the model asked for it, in this turn."""
     written: list[str]
-    """Files changed since the thread came to this mode, the last one last; the next is told."""
+    """Files changed since the thread came to this mode, in order; the next mode is told."""
     approved_plan: ApprovedPlan | None
     """What limits the edits of this mode; a person alone approves it, or leaves the mode."""
     fresh_from: str | None

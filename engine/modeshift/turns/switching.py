@@ -50,7 +50,7 @@ def apply_switch(deps: AgentDeps, state: State, switch: Switch, before: Configur
 
 
 def drop_switch(deps: AgentDeps, state: State, why: str, before: Configuration) -> Update:
-    """The update that goes on without the switch; ``why`` is told the model."""
+    """The update that goes on without the switch; the model is told ``why``."""
     results = [build_not_run_result(due["call"], why) for due in list_switches(state.get("switch"))]
     now = deps.machine.send_all(before, choose(Phase.SWITCHING, Seen()))
     return Update(messages=results, switch=None, mode=now.mode, phase=now.phase)

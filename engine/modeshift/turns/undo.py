@@ -139,8 +139,8 @@ class Undo:
             raise InvalidInputError("a sub-task went on then; undo the message that began it")
         calls = await asyncio.to_thread(log.list_calls, self.thread, since)
         files, does = await asyncio.to_thread(_compare, workspace, log, self.thread, calls)
-        news = await read_host_changes(self.store, self.thread, now.values)
-        values = _choose_values(self.deps, before.values, now.values, news)
+        host_changes = await read_host_changes(self.store, self.thread, now.values)
+        values = _choose_values(self.deps, before.values, now.values, host_changes)
         stays = [f"{call.what}: {call.stays}" for call in calls if call.stays and not call.back]
         rights = {key: values[key] for key in RIGHTS}
         shown = {"message": message, "files": does, "stays": stays, "rights": rights}
@@ -291,11 +291,11 @@ def _list_said(values: StateValues) -> list[str]:
 
 
 def _choose_values(
-    deps: AgentDeps, then: StateValues, now: StateValues, news: StateValues
+    deps: AgentDeps, then: StateValues, now: StateValues, host_changes: StateValues
 ) -> dict[str, object]:
     """What the thread goes on with where it was."""
-    outer = {**(now.get("parents") or [now])[0], **news}
-    known = {each["id"] for each in list_remembered(now, news)}
+    outer = {**(now.get("parents") or [now])[0], **host_changes}
+    known = {each["id"] for each in list_remembered(now, host_changes)}
     policies = {each.get("approvals", deps.approvals.value) for each in (then, outer, now)}
     beyond, more = (each.get("usage", {}).get("allowed", {}) for each in (then, now))
     both = beyond.keys() & more.keys()
@@ -307,11 +307,11 @@ def _choose_values(
     return {
         "mode": _find_stricter(deps, *modes),
         "approved_plan": plans[-1] if plans else None,
-        "limit": _find_stricter(deps, then.get("limit"), {**now, **news}.get("limit")),
+        "limit": _find_stricter(deps, then.get("limit"), {**now, **host_changes}.get("limit")),
         "approvals": max(policies, key=lambda policy: policy == Approvals.MANUAL),
         "remembered": [each for each in then.get("remembered", ()) if each["id"] in known],
         "facts": _compare_facts(then.get("facts", {}), now.get("facts", {})),
-        REVISION: news.get(REVISION, now.get(REVISION, {})),
+        REVISION: host_changes.get(REVISION, now.get(REVISION, {})),
         "usage": {"__overwrite__": {**now.get("usage", {}), "allowed": allowed, "last": None}},
         "phase": Phase.IDLE.value,
         "switch": None,

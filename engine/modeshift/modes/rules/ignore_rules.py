@@ -126,7 +126,7 @@ def _parse(text: str) -> Iterator[IgnoreRule]:
 
 
 def _read_name(name: str) -> str | None:
-    """A pattern of git's for a name as one of ``fnmatch``; None if that cannot be told."""
+    """A pattern of git's for a name as one of ``fnmatch``; None if that is not certain."""
     words: list[str] = []
     while name:
         match = _CLASS.match(name)
