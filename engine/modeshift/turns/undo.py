@@ -20,7 +20,6 @@ from langgraph.types import StateSnapshot
 from modeshift.calls.remembered import list_remembered
 from modeshift.modes.errors import InvalidInputError, ToolFailedError
 from modeshift.modes.phases import Phase
-from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.policy import Approvals
 from modeshift.threads.audit import append_entry
@@ -49,7 +48,7 @@ NOT_KEPT = (
 )
 RUNS = "a run goes on in this thread; stop it before you undo"
 CUT_OFF = "An undo was cut off, so it did nothing; undo again if you want it."
-UndoPreview = JsonObject
+UndoPreview = dict[str, Any]
 """``message``; ``files``: by path what is done, or why nothing is; ``stays``: what calls did that
 cannot go back; ``rights``: mode, limit and approvals afterwards; the ``digest`` of all that."""
 
