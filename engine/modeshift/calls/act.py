@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -18,6 +17,7 @@ from modeshift.calls.running import describe_call, name_call, run_tool
 from modeshift.messages.repair import CHANGED, VOID, build_not_run_result, mark_edited, truncate
 from modeshift.modes.errors import NodeError, StorageError, ToolFailedError
 from modeshift.modes.facts import Done
+from modeshift.modes.plain_data import JsonObject
 from modeshift.observing import Report, observe
 from modeshift.threads.audit import append_entry, digest_result
 from modeshift.threads.deps import AgentDeps
@@ -36,7 +36,7 @@ class _Started:
 
     calling: Calling
     running: RunningCall | None = None
-    """In the journal; None for one that changes nothing."""
+    """The call in the journal; None for one that changes nothing."""
     before: FileDigests = field(default_factory=dict)
     """The digests of the files that it edits."""
 
@@ -55,11 +55,11 @@ class DueCall:
     refusal: str | None
     """Why it must not run; None if it may."""
     _stage: _Started | BegunCall | None
-    """As the journal knows it; None of one that is judged alone, or certainly did nothing."""
+    """How far the call is, by the journal; None if it has not begun, or certainly did nothing."""
     ends_turn: bool = field(default=False, init=False)
     """Whether it has run and the turn is over with it."""
     result: Update | None = field(default=None, init=False)
-    """What ``run`` or ``not_run`` gave."""
+    """The update that ``run`` or ``not_run`` has made."""
 
     def _emit(self, text: str) -> None:
         """Show it on the stream ``custom``."""
@@ -67,7 +67,7 @@ class DueCall:
         self._runtime.stream_writer(written)
 
     def not_run(self, why: str) -> Update:
-        """The update that answers it without running it; of one that may have run, says that."""
+        """The update that answers the call without running it; says if it may have run before."""
         begun = self._stage if isinstance(self._stage, BegunCall) else None
         with self._observe() as report:
             report["state"] = "refused" if begun is None else begun.state
@@ -81,7 +81,7 @@ class DueCall:
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator[str | None]:
-        """Record the call as begun; gives why it must not, as it may have run, say."""
+        """Record the call as begun; yields why it must not run, or None if it may."""
         judged, verdict, seat = self._judged, self._judged.verdict, self._context.seat
         changes_the_world = judged.effect.changes_the_world and not verdict.changes_nothing
         background, is_held = self._deps.started_calls.background, judged.writable == ()
@@ -123,7 +123,7 @@ class DueCall:
         return not goes_on
 
     async def _begin(self, calling: Calling, stack: AsyncExitStack) -> str | None:
-        """Record it as begun; why it must not, if it has before or the host has changed."""
+        """Record the call as begun; why not, if it has begun before or the host has changed."""
         judged, planned, deps = self._judged, self.task["planned"], self._deps
         # Without a key it only read when it was planned.
         key = get_key(planned, self._thread) or judged.digest(
@@ -198,7 +198,7 @@ class DueCall:
         update["facts"] = follow(deps, self.task.get("facts", {}), done)
         return update
 
-    async def _run_tool(self, started: _Started) -> tuple[ToolMessage, dict[str, Any]]:
+    async def _run_tool(self, started: _Started) -> tuple[ToolMessage, JsonObject]:
         """Run the tool, and note for undo what it changes."""
         judged, calling, running = self._judged, started.calling, started.running
         key, log = running.key if running else None, self._deps.undo_log
@@ -220,7 +220,7 @@ class DueCall:
             await asyncio.shield(asyncio.to_thread(record.end, stays))
 
     def _find_what_stays(self, calling: Calling) -> str:
-        """Why what the call does cannot go back, but for files that are seen; empty if it can."""
+        """Why undo cannot take back all of the call, but for files it sees; empty if it can."""
         sandbox, effect = self._deps.toolbox.sandbox, self._judged.effect
         if not effect.runs_programs or self._judged.tool is None:
             return "" if self._judged.edited_paths else f"it {effect.does}"
@@ -249,7 +249,7 @@ class DueCall:
         await append_entry(journal, self._thread, f"{how}call {running.key}", entry)
 
     def _settle(
-        self, message: ToolMessage, updates: dict[str, Any], before: FileDigests, after: FileDigests
+        self, message: ToolMessage, updates: JsonObject, before: FileDigests, after: FileDigests
     ) -> Update:
         """The update with the result; what else was approved expects the files as they are now."""
         judged, task = self._judged, self.task

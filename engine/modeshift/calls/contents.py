@@ -5,9 +5,9 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
-from typing import Any
 
 from modeshift.modes.errors import ToolFailedError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.journal import UNREADABLE, BegunCall, FileDigests
 from modeshift.threads.state import Planned
@@ -41,8 +41,8 @@ def _digest_file(workspace: Workspace, path: str) -> str:
         return UNREADABLE if os.path.lexists(workspace.root / path) else "none"
 
 
-async def foresee(deps: AgentDeps, paths: Sequence[str], args: Mapping[str, Any]) -> FileDigests:
-    """FileDigests of the files as an edit is to leave them; none where that cannot be told.
+async def foresee(deps: AgentDeps, paths: Sequence[str], args: JsonObject) -> FileDigests:
+    """Digests of the files as an edit is to leave them; none where that is not known.
 
     For tools that are given a file's whole text, or pieces of it and their replacements.
     """
@@ -52,8 +52,8 @@ async def foresee(deps: AgentDeps, paths: Sequence[str], args: Mapping[str, Any]
     return {} if text is None else {paths[0]: sha256(text).hexdigest()}
 
 
-def foresee_text(workspace: Workspace, path: str, args: Mapping[str, Any]) -> bytes | None:
-    """The file as an edit is to leave it; None where that cannot be told. Blocks."""
+def foresee_text(workspace: Workspace, path: str, args: JsonObject) -> bytes | None:
+    """The file as an edit is to leave it; None where that is not known. Blocks."""
     try:
         before = b""
         if os.path.lexists(workspace.root / path):
@@ -70,10 +70,10 @@ def foresee_text(workspace: Workspace, path: str, args: Mapping[str, Any]) -> by
 
 
 def get_key(planned: Planned, thread: str) -> str | None:
-    """Under which the journal has a call; None for one that changes nothing.
+    """The key of a call in the journal; None for a call that changes nothing.
 
-    As it was approved, or planned: with other arguments it is another call. Not by what it would
-    do now.
+    It is of the call as it was approved or planned, not of what the call would do now: with other
+    arguments it is another call.
     """
     if planned["approved"] is not None:
         return planned["approved"]["digest"]

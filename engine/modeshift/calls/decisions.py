@@ -5,7 +5,7 @@ The shape is that of LangChain's human-in-the-loop middleware and of Agent Chat 
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Annotated, Any, Literal, NotRequired, cast
+from typing import Annotated, Literal, NotRequired, cast
 
 from langgraph.types import interrupt
 from pydantic import AfterValidator, Discriminator, RootModel, ValidationError, with_config
@@ -14,6 +14,7 @@ from typing_extensions import TypedDict, override
 from modeshift.calls.judging import Judged
 from modeshift.modes.edges.edges import Context
 from modeshift.modes.errors import InvalidCallError, InvalidInputError, describe_misfit
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.rules.matching import check_pattern
 from modeshift.threads.deps import AgentDeps
 from modeshift.tools.toolbox import Toolbox
@@ -51,7 +52,7 @@ class EditedAction(TypedDict):
     """The same tool with other arguments."""
 
     name: str
-    args: dict[str, Any]
+    args: JsonObject
 
 
 @with_config(extra="forbid")
@@ -101,11 +102,11 @@ SCHEMA = {
 
 
 class _Answer(RootModel[Annotated[Decisions, AfterValidator(_run_check)]]):
-    """A model: any other type LangGraph has pydantic build for every question."""
+    """The type of an answer: a model, for LangGraph builds any other type for every question."""
 
     @classmethod
     @override
-    def __get_pydantic_json_schema__(cls, core: object, handler: object) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(cls, core: object, handler: object) -> JsonObject:
         return SCHEMA
 
 
@@ -137,10 +138,7 @@ def ask_person(
 
 
 def ask_yes_or_no(request: Mapping[str, object], *, is_required: bool) -> Approve | Reject:
-    """The decision on a node's own question, which takes one.
-
-    ``is_required``: whether an answer must name its question.
-    """
+    """A node's own question: yes or no; whether an answer must name it ``is_required``."""
 
     def check(answer: Decisions) -> Decisions:
         _check_question(str(request["question"]), answer.get("question"), is_required=is_required)

@@ -3,11 +3,11 @@
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from modeshift.calls.judging import CallContext, Judged, deny_failing
+from modeshift.calls.judging import CallContext, Judged
 from modeshift.modes.errors import ToolFailedError
-from modeshift.modes.policy import verdict
+from modeshift.modes.plain_data import JsonObject
+from modeshift.modes.policy import Verdict, verdict
 from modeshift.threads.deps import AgentDeps
 from modeshift.tools.tool import Tool
 from modeshift.tools.workspace.text import find_places, read_replacements, replace_pieces
@@ -15,7 +15,7 @@ from modeshift.tools.workspace.workspace import Workspace
 
 
 def apply_edit(
-    workspace: Workspace, tool: Tool, args: Mapping[str, Any]
+    workspace: Workspace, tool: Tool, args: JsonObject
 ) -> tuple[str, str | None, str] | None:
     """The path of a file, its text before a call, None for a new one, and after it.
 
@@ -33,6 +33,19 @@ def apply_edit(
     assert edits is not None
     places = find_places(path, workspace.read(path) if before is None else before, edits)
     return path, before, replace_pieces(before or "", places)
+
+
+def deny_failing(judged: Sequence[Judged], failing: Mapping[str, str]) -> list[Judged]:
+    """Deny those calls that would fail; ``failing`` has the reasons by id."""
+    denied = {id: Verdict("deny", why, ToolFailedError) for id, why in failing.items()}
+    return [Judged(each.call, denied[each.id]) if each.id in denied else each for each in judged]
+
+
+def find_failing(judged: Sequence[Judged]) -> dict[str, str]:
+    """The reasons of calls that were denied as failing, by id, for ``deny_failing``."""
+    return {
+        each.id: each.verdict.reason for each in judged if each.verdict.error is ToolFailedError
+    }
 
 
 async def deny_failing_edits(

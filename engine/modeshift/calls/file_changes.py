@@ -1,13 +1,12 @@
 """``list_changes``: what a thread has changed in files, as far as that is kept for undo."""
 
 import os
-from collections.abc import Mapping
-from typing import Any
 
 from modeshift.calls.previews import FileChange, compare_texts, say_of_file
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.mailbox import StateValues
 from modeshift.tools.workspace.text import TextFormat
 from modeshift.tools.workspace.undo_log import Held
 
@@ -15,8 +14,8 @@ MAX_FILES = 200
 UNKNOWN = "what it was before is not known"
 
 
-def list_changes(deps: AgentDeps, thread: str, values: Mapping[str, Any]) -> list[FileChange]:
-    """The changes, by the thread's state, in this process or as a server gives it. Blocks."""
+def list_changes(deps: AgentDeps, thread: str, values: StateValues) -> list[FileChange]:
+    """The files that a thread has changed, by its state, of this process or a server. Blocks."""
     changes = [*values.get("mode_changes", ()), values]
     before: dict[str, Held | None] = {
         path: None for each in changes for path in each.get("written", ())
@@ -29,7 +28,7 @@ def list_changes(deps: AgentDeps, thread: str, values: Mapping[str, Any]) -> lis
 
 
 def _compare(deps: AgentDeps, thread: str, path: str, held: Held | None) -> FileChange | None:
-    """None for a file that is as it was."""
+    """The change of a file; None for one that is as it was."""
     workspace, log, before = deps.toolbox.workspace, deps.undo_log, None
     if held is not None and workspace.find_held(path)[0] == held[0]:
         return None

@@ -6,13 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self, cast
+from typing import Self, cast
 
 from langchain_core.messages import AnyMessage, ToolCall
 
 from modeshift.calls.plans import PlanLimit, find_edge, read_plan
 from modeshift.calls.ways import (
     Values,
+    describe_alternatives,
     describe_condition,
     find_answer_problem,
     find_way_problem,
@@ -21,17 +22,18 @@ from modeshift.calls.ways import (
     read_fact_values,
 )
 from modeshift.messages.normal_form import get_call_id
-from modeshift.messages.repair import find_last_answer, find_open_calls
-from modeshift.modes.edges.edge_table import MAX_NAMED, MAX_TRIED, Way
+from modeshift.modes.edges.edge_table import Way
 from modeshift.modes.effects import NO_EFFECT, Effect
-from modeshift.modes.errors import InvalidCallError, ModelError, ToolFailedError
+from modeshift.modes.errors import InvalidCallError, ModelError
+from modeshift.modes.limits import cut_verdict
 from modeshift.modes.mode import Mode
-from modeshift.modes.policy import Approvals, Verdict, cut_verdict, verdict
+from modeshift.modes.plain_data import JsonObject
+from modeshift.modes.policy import Approvals, Verdict, verdict
 from modeshift.modes.rules.files import SlowPatternError
 from modeshift.modes.rules.matching import Subject, get_server_part
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.seats import Seat
-from modeshift.threads.state import ActTask, ApprovedPlan, Asked, Facts, Remembered, State
+from modeshift.threads.state import ActTask, ApprovedPlan, Facts, Remembered, State
 from modeshift.tools.tool import Tool
 
 PLAN_FIRST = "Call switch_mode once the plan is written, so that the user sees all of it."
@@ -44,7 +46,7 @@ class Judged:
     call: ToolCall
     verdict: Verdict
     tool: Tool | None = None
-    args: dict[str, Any] | None = None
+    args: JsonObject | None = None
     """The arguments as the tool gets them. Both are None for a call that is invalid."""
     environment: str = ""
     """Digests of the mode, the limit and the workspace; of the mode it switches to, or of the tool
@@ -54,7 +56,7 @@ class Judged:
     writable: tuple[str, ...] | None = None
     """What a command may write of the workspace, where a plan limits that."""
     id: str = field(init=False)
-    """The call's."""
+    """The id of the call."""
     effect: Effect = field(init=False)
     """What the call does to the world; ``NO_EFFECT`` for one that is invalid."""
     resolved: Mapping[str, str | None] = field(init=False)
@@ -125,7 +127,7 @@ class Judged:
         return Subject(self.tool.spec, self.args)
 
 
-def list_switch_targets(effect: Effect, args: Mapping[str, Any]) -> list[str]:
+def list_switch_targets(effect: Effect, args: JsonObject) -> list[str]:
     """The modes to which a call may switch, itself or by the answer to it."""
     if effect.switches_mode:
         return [args["mode_slug"]]
@@ -208,7 +210,9 @@ async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged
         context = replace(context, plan=await context.plan.look(deps))
     ruling = find_verdict(deps, context, tool, args, values)
     if ruling.is_missing:
-        ruling = replace(ruling, reason=ruling.reason + _name_modes(deps, context, tool, args))
+        seat, refused = context.seat, context.refused
+        more = describe_alternatives(deps, seat, tool.spec, args, context.approvals, refused)
+        ruling = replace(ruling, reason=ruling.reason + more)
     digests = [deps.catalog[slug].digest for slug in targets]
     if tool.spec.served is not None:
         digests.append(tool.spec.served.digest)
@@ -226,7 +230,7 @@ async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged
 
 
 async def _find_plan(
-    deps: AgentDeps, context: CallContext, tool: Tool, args: dict[str, Any], targets: Sequence[str]
+    deps: AgentDeps, context: CallContext, tool: Tool, args: JsonObject, targets: Sequence[str]
 ) -> ApprovedPlan | None:
     """What becomes the plan once a person approves the call; raises ``ModelError``."""
     slug, effect = context.seat.mode.slug, tool.spec.effect
@@ -243,7 +247,7 @@ async def _find_plan(
 
 
 def get_way(effect: Effect) -> Way:
-    """By which way such a call leads to a mode."""
+    """Which way to a mode a call with this effect takes."""
     return Way.TASK if effect.starts_subtask else Way.ASK
 
 
@@ -287,10 +291,7 @@ def _hands_over_plan(deps: AgentDeps, source: str, judged: Judged) -> bool:
 def find_problem(
     deps: AgentDeps, context: CallContext, tool: Tool, targets: Sequence[str], values: Values
 ) -> str | None:
-    """Why the call is denied before any rule is asked; None if it is not.
-
-    ``targets`` are the modes to which it may switch.
-    """
+    """Why a call that may switch to ``targets`` is denied before any rule; None if it is not."""
     if tool.spec.effect.ends_turn and not context.is_only_call:
         return f"Call {tool.spec.name} alone."
     if withheld := context.seat.why_withheld(tool.spec):
@@ -300,7 +301,7 @@ def find_problem(
 
 
 def find_verdict(
-    deps: AgentDeps, context: CallContext, tool: Tool, args: dict[str, Any], values: Values
+    deps: AgentDeps, context: CallContext, tool: Tool, args: JsonObject, values: Values
 ) -> Verdict:
     """What the mode says of a call without a problem, cut by the host's limit."""
     effect, limit = tool.spec.effect, context.seat.limit
@@ -336,9 +337,9 @@ def _add_edge(
 
 
 def _find_verdict(
-    deps: AgentDeps, context: CallContext, mode: Mode, tool: Tool, args: dict[str, Any] | None
+    deps: AgentDeps, context: CallContext, mode: Mode, tool: Tool, args: JsonObject | None
 ) -> Verdict:
-    """What the mode, or the limit's, says; each with what is remembered for it."""
+    """What one mode says, the thread's or the limit's, with the approvals remembered for it."""
     remembered = [
         (approval["pattern"], approval["exact"])
         for approval in context.remembered
@@ -354,29 +355,6 @@ def _is_for(remembered: str, tool: Tool) -> bool:
     if tool.spec.served is None:
         return remembered == tool.spec.name
     return get_server_part(remembered) == get_server_part(tool.spec.name)
-
-
-def _name_modes(deps: AgentDeps, context: CallContext, tool: Tool, args: dict[str, Any]) -> str:
-    """The modes that do not deny the call, as the end of a refusal."""
-    if context.seat.depth:
-        return " Go on without it: a sub-task keeps its mode. Say at its end what is undone."
-    slugs, ways = list[str](), deps.list_ways_to(context.seat.mode.slug, tool.spec)
-    for slug, edge in ways[:MAX_TRIED]:
-        if (
-            slug not in context.refused
-            and deps.find_limit_problem(context.seat.limit, slug) is None
-            and verdict(deps.catalog[slug], tool.spec, args, context.approvals).kind != "deny"
-        ):
-            slugs.append(f"{slug} (once `{edge.when}`)" if edge.when else slug)
-        if len(slugs) > MAX_NAMED:
-            break
-    is_cut = len(ways) > MAX_TRIED
-    if not slugs:
-        none = "none of the modes that were tried" if is_cut else "there is no mode to ask for that"
-        return f" Go on without it: {none} allows this call."
-    more = ", or another" if is_cut or len(slugs) > MAX_NAMED else ""
-    named = ", ".join(slugs[:MAX_NAMED])
-    return f" Ask for one of these with switch_mode: {named}{more}."
 
 
 def _find_switch_problem(
@@ -412,61 +390,5 @@ def _find_turn_problem(
     return f"{often}; go on in {context.seat.mode.name} mode, or end your turn and say why."
 
 
-def _deny(call: ToolCall, reason: str, error: type[ModelError] = InvalidCallError) -> Judged:
-    return Judged(call, Verdict("deny", reason, error))
-
-
-def deny_failing(judged: Sequence[Judged], failing: Mapping[str, str]) -> list[Judged]:
-    """Deny those calls that would fail; ``failing`` has the reasons by id."""
-    return [
-        _deny(each.call, failing[each.id], ToolFailedError) if each.id in failing else each
-        for each in judged
-    ]
-
-
-def find_failing(judged: Sequence[Judged]) -> dict[str, str]:
-    """Why calls were denied that would have failed, by id; as ``deny_failing`` takes it."""
-    return {
-        each.id: each.verdict.reason for each in judged if each.verdict.error is ToolFailedError
-    }
-
-
-class JudgedQuestion(NamedTuple):
-    """The open question, judged again."""
-
-    message: str
-    """The id of the message with the calls."""
-    asked: Asked
-    context: CallContext
-    judged: list[Judged]
-
-    @property
-    def id(self) -> str:
-        """Names the question in its thread."""
-        return f"{self.message} {self.asked['digest']}"
-
-    def describe(self, decided: Mapping[str, str]) -> dict[str, object]:
-        """The calls and what was ``decided``, by id, and what the machine allowed then."""
-        calls = [{**each.describe(), "decision": decided.get(each.id)} for each in self.judged]
-        return {**self.context.describe(), "calls": calls}
-
-
-async def judge_question(deps: AgentDeps, state: State) -> JudgedQuestion | None:
-    """The question that is open; None if there is none, or it would be another one now."""
-    message, calls = find_last_answer(state["messages"]), find_open_calls(state["messages"])
-    asked = state.get("asked")
-    if not calls or message is None or asked is None:
-        return None
-    context = CallContext.of(deps, state, len(message.tool_calls) == 1, state["refused"])
-    context = replace(context, approvals=Approvals(asked.get("approvals", context.approvals)))
-    judged = deny_failing(await judge_all(deps, context, calls), asked.get("failing", {}))
-    if asked["digest"] != digest_question(judged):
-        return None
-    return JudgedQuestion(str(message.id), asked, context, judged)
-
-
-def digest_question(judged: Sequence[Judged]) -> str:
-    """A digest of the calls and the kinds of their verdicts: the same question, the same digest."""
-    return sha256(
-        "".join(each.verdict.kind + each.digest() for each in judged).encode()
-    ).hexdigest()
+def _deny(call: ToolCall, reason: str) -> Judged:
+    return Judged(call, Verdict("deny", reason, InvalidCallError))

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, assert_never
+from typing import Literal, assert_never
 
 from langchain_core.messages import ToolCall, ToolMessage
 
 from modeshift.calls.contents import digest_contents
 from modeshift.calls.decisions import Approve, Decision, Edit, Respond
-from modeshift.calls.judging import Judged, JudgedQuestion, judge
+from modeshift.calls.judged_question import JudgedQuestion
+from modeshift.calls.judging import Judged, judge
 from modeshift.calls.remembered import remember
 from modeshift.calls.requests import MAX_REASON, NO_REASON
 from modeshift.calls.ways import list_suggestions
@@ -18,6 +19,7 @@ from modeshift.modes.choice import Seen, choose
 from modeshift.modes.effects import Effect
 from modeshift.modes.facts import Done
 from modeshift.modes.phases import Phase
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import follow
@@ -43,9 +45,9 @@ class Outcome:
         self._remembered = {approval["id"]: approval for approval in question.context.remembered}
 
     async def settle(self, decisions: Mapping[str, Decision]) -> None:
-        """Take the calls in their order; ``decisions`` are by id, of those that were asked about.
+        """Apply the decisions, call by call; they are by id, of the calls that were asked about.
 
-        What a rejection voids is answered, whether somebody was asked about it or not.
+        Calls that a rejection voids are answered, whether somebody was asked about them or not.
         """
         rejected: list[Effect] = []
         for judged in self._question.judged:
@@ -99,7 +101,7 @@ class Outcome:
     def _get_key(self, judged: Judged) -> str:
         return judged.digest(self._thread, self._question.message)
 
-    async def _edit(self, judged: Judged, args: dict[str, Any]) -> None:
+    async def _edit(self, judged: Judged, args: JsonObject) -> None:
         """Approve the call with these arguments, unless they are denied."""
         call = ToolCall(name=judged.call["name"], args=args, id=judged.call["id"], type="tool_call")
         # Earlier refusals do not count: the person has just asked for this.
@@ -157,15 +159,12 @@ class Outcome:
     def _choose(
         self,
         judged: Judged,
-        target: Mapping[str, Any],
+        target: JsonObject,
         reply: str,
         approvals: str | None = None,
         how: How = None,
     ) -> None:
-        """Record an approved switch.
-
-        It replaces an earlier one, whose call then gets a result; sub-tasks follow each other.
-        """
+        """Record a switch. An earlier one is answered and replaced; sub-tasks follow each other."""
         task = None
         if judged.effect.starts_subtask:
             todos = [
@@ -235,8 +234,8 @@ def plan_batches(
 ) -> list[list[Planned]]:
     """The calls in the order they run: those that change something alone, others in parallel.
 
-    ``journal`` is the mark of the one that knows what has begun, ``message`` the id of the message
-    that made them; ``approved`` is by call id.
+    ``journal`` is ``Journal.mark``, ``message`` the id of the message that made the calls;
+    ``approved`` is by call id.
     """
     plan: list[list[Planned]] = []
     beside = False

@@ -3,15 +3,16 @@
 import asyncio
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, Self
+from typing import Self
 
 from modeshift.calls.contents import digest_contents, foresee_text
 from modeshift.modes.edges.edge_table import Edge, Way
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import InvalidCallError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import is_plain, to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.state import ApprovedPlan
@@ -36,7 +37,7 @@ class PlanLimit:
 
     @classmethod
     def of(cls, plan: ApprovedPlan | None) -> Self | None:
-        """None without a plan, and for one that names nothing."""
+        """The limit of a plan; None without a plan, and for one that names nothing."""
         return cls(plan) if plan and plan["paths"] else None
 
     async def look(self, deps: AgentDeps) -> Self:
@@ -50,7 +51,7 @@ class PlanLimit:
         return tuple(self.plan["paths"]) if self.is_current else ()
 
     async def foresee(
-        self, deps: AgentDeps, tool: ToolSpec, args: Mapping[str, Any]
+        self, deps: AgentDeps, tool: ToolSpec, args: JsonObject
     ) -> ApprovedPlan | None:
         """The plan as an edit is to leave it, or None; raises ``ModelError`` as ``read_plan``."""
         place, path = deps.toolbox.workspace, self.plan["path"]
@@ -59,7 +60,7 @@ class PlanLimit:
         data = await asyncio.to_thread(foresee_text, place, path, args)
         return None if data is None else await asyncio.to_thread(_build_plan, place, path, data)
 
-    def find_problem(self, tool: ToolSpec, args: Mapping[str, Any] | None) -> str | None:
+    def find_problem(self, tool: ToolSpec, args: JsonObject | None) -> str | None:
         """Why a person must be asked about the call, whatever they allowed before."""
         plan, named = f"the plan {self.plan['path']!r}", self.plan["paths"]
         if tool.effect.runs_programs and not tool.sandboxed:
@@ -89,7 +90,7 @@ def describe_plan(plan: ApprovedPlan | None) -> str:
 
 
 def find_edge(deps: AgentDeps, source: str, target: str) -> Edge:
-    """The edge of such a switch, with what of plans its file says."""
+    """The edge along which the model switches, which says what of plans."""
     return deps.edges.find(source, target, Way.ASK) or Edge()
 
 

@@ -17,6 +17,7 @@ from modeshift.calls.requests import list_other_changes, list_risks
 from modeshift.calls.ways import list_suggestions
 from modeshift.modes.effects import Risk
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import escape_invisible, make_readable, to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.tools.tool import Tool
@@ -71,7 +72,7 @@ class Preview(TypedDict):
     """What a call will do; which keys there are depends on the tool."""
 
     id: str
-    arguments: dict[str, Any]
+    arguments: JsonObject
     """The JSON schema of the tool's arguments."""
     does: str
     """What the call does, in a few words."""
@@ -130,7 +131,7 @@ def preview_call(
     return shown
 
 
-def _find_schema(tool: Tool) -> dict[str, Any]:
+def _find_schema(tool: Tool) -> JsonObject:
     schema = tool.runnable.args_schema
     if isinstance(schema, type) and issubclass(schema, BaseModel):
         return schema.model_json_schema()
@@ -154,7 +155,7 @@ def _preview_switch(
     )
 
 
-def _show_plan(switch: SwitchPreview, plan: Mapping[str, Any] | None) -> None:
+def _show_plan(switch: SwitchPreview, plan: JsonObject | None) -> None:
     """Show the plan first, as it is approved, whatever its file says by now."""
     if plan is not None:
         switch["changes"].append(plan["says"])
@@ -171,7 +172,7 @@ def _show_file(deps: AgentDeps, path: str) -> FileChange:
     return FileChange(path=escape_invisible(path), before=None, after=text, lines=[])
 
 
-def _preview_edit(deps: AgentDeps, tool: Tool, args: Mapping[str, Any]) -> FileChange | None:
+def _preview_edit(deps: AgentDeps, tool: Tool, args: JsonObject) -> FileChange | None:
     """For tools that are given a file's whole text, or pieces of it and their replacements."""
     try:
         edited = apply_edit(deps.toolbox.workspace, tool, args)

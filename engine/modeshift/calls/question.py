@@ -10,16 +10,13 @@ from langgraph.types import Overwrite
 
 from modeshift.calls.contents import digest_contents
 from modeshift.calls.decisions import Decision, ask_person
-from modeshift.calls.edits import deny_failing_edits
-from modeshift.calls.judging import (
-    CallContext,
-    Judged,
+from modeshift.calls.edits import deny_failing_edits, find_failing
+from modeshift.calls.judged_question import (
     JudgedQuestion,
     digest_question,
-    find_failing,
-    judge_all,
     judge_question,
 )
+from modeshift.calls.judging import CallContext, Judged, judge_all
 from modeshift.calls.outcome import Outcome, plan_batches
 from modeshift.calls.requests import build_request
 from modeshift.messages.repair import VOID, repair
@@ -39,7 +36,7 @@ class OpenQuestion:
     _deps: AgentDeps
     _question: JudgedQuestion
     _id: str
-    """Of the question, in its thread."""
+    """The id of the question in its thread."""
     _thread: str
     _who: str
     """The name of the user who may answer."""
@@ -99,7 +96,7 @@ async def open_question(
 
 
 def withdraw_question(state: State) -> tuple[str, Update]:
-    """As ``settle``, where what it was about (mode, rules or files) has changed since."""
+    """The event and the update where mode, rules or files have changed since it was asked."""
     messages = Overwrite(repair(state["messages"], text=VOID))
     (event,) = choose(Phase.REVIEWING, Seen())
     return event, Update(messages=messages, notices=[*state.get("notices", []), VOID])
@@ -117,9 +114,9 @@ class Calls:
     """The policy under which they were judged."""
     _thread: str
     asked: Asked | None = field(default=None, init=False)
-    """What ``question`` gave."""
+    """The result of ``question``."""
     due_calls: list[list[Planned]] | None = field(default=None, init=False)
-    """What ``batches`` gave."""
+    """The result of ``batches``."""
 
     @property
     def _asking(self) -> list[Judged]:
@@ -127,7 +124,7 @@ class Calls:
 
     @property
     def need_a_person(self) -> bool:
-        """Whether a person has to decide on one of them at least, or a switch goes by edge."""
+        """Whether a person must decide on a call, or a switch follows an edge that asks nobody."""
         return bool(self._asking)
 
     async def question(self) -> Asked:
@@ -143,10 +140,7 @@ class Calls:
         return asked
 
     def batches(self) -> list[list[Planned]]:
-        """What is due, for ``go(Event.ACT, due_calls=...)``.
-
-        Raises ``NodeError`` if a person must be asked.
-        """
+        """The calls that are due, for ``go``; raises ``NodeError`` if a person must be asked."""
         if asking := self._asking:
             name = asking[0].call["name"]
             raise NodeError(f"a person has to decide on {name} first: go(Event.REVIEW, asked=...)")

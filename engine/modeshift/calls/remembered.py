@@ -4,16 +4,17 @@ Each applies in the thread, mode and workspace in which it was given, until the 
 or the user's rules change, or a person takes it back.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, cast
+from typing import cast
 
 from langgraph.types import Overwrite
 
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.mailbox import StateValues
 from modeshift.threads.state import Remembered, State, Update
 
 ALL = "all"
@@ -22,7 +23,7 @@ ALL = "all"
 def remember(
     deps: AgentDeps, mode_slug: str, tool: str, pattern: str, *, exact: bool
 ) -> Remembered:
-    """A record of an approval that is given now."""
+    """The record of an approval, from now on."""
     digest = deps.seat(mode_slug).environment
     return Remembered(
         id=sha256(f"{digest}\0{tool}\0{exact}\0{pattern}".encode()).hexdigest()[:12],
@@ -35,17 +36,17 @@ def remember(
     )
 
 
-def list_remembered(state: Mapping[str, Any], news: Mapping[str, Any]) -> list[Remembered]:
-    """What holds in the thread, or does again when its sub-tasks have ended.
+def list_remembered(state: StateValues, host_changes: StateValues) -> list[Remembered]:
+    """The approvals remembered in the thread, and in conversations that wait for a sub-task.
 
-    Without what is to be forgotten by the state, and by the ``news`` that the host has set.
+    Without those that are to be forgotten, by the state or by what the host has set since.
     """
-    ids = [*state.get("forget", ()), *news.get("forget", ())]
+    ids = [*state.get("forget", ()), *host_changes.get("forget", ())]
     kept = {each["id"]: each for each in _drop(_list_all(state), ids)}
     return list(kept.values())
 
 
-def find_new(state: Mapping[str, Any], update: Mapping[str, Any]) -> list[Remembered]:
+def find_new(state: StateValues, update: StateValues) -> list[Remembered]:
     """What the update remembers and the state does not."""
     known = {each["id"] for each in _list_all(state)}
     return [each for each in update.get("remembered") or () if each["id"] not in known]
@@ -59,17 +60,14 @@ def describe_remembered(deps: AgentDeps, remembered: Remembered) -> str:
 
 
 def check_forget(
-    state: Mapping[str, Any],
-    news: Mapping[str, Any],
-    before: Sequence[str] | None,
-    ids: Sequence[str],
+    state: StateValues, host_changes: StateValues, before: Sequence[str] | None, ids: Sequence[str]
 ) -> list[str]:
     """The ids that are to be forgotten; raises ``UserError``.
 
-    With those that were ``before``, unless they were given anew: a fork of an older checkpoint has
-    them yet.
+    Ids that were to be forgotten ``before`` are among them, unless they were approved again: a fork
+    of an older checkpoint still has them.
     """
-    known = [each["id"] for each in list_remembered(state, news)]
+    known = [each["id"] for each in list_remembered(state, host_changes)]
     if unknown := [id for id in ids if id not in (ALL, *known)]:
         raise InvalidInputError(
             f"this thread remembers no approval {unknown[0]!r}; it remembers: "
@@ -80,7 +78,7 @@ def check_forget(
 
 
 def forget(state: State, ids: Collection[str]) -> Update:
-    """The update without these, in conversations that wait for a sub-task, too."""
+    """The update that forgets approvals, also in conversations that wait for a sub-task."""
     update: Update = {"remembered": _drop(state.get("remembered", ()), ids), "forget": []}
     if ids and (parents := state.get("parents")):
         update["parents"] = Overwrite(
@@ -92,7 +90,7 @@ def forget(state: State, ids: Collection[str]) -> Update:
 def revoke_invalid(
     deps: AgentDeps, state: State, remembered: Sequence[Remembered]
 ) -> tuple[list[Remembered], list[str]]:
-    """Those that still apply, and notices of the others, and of ids that are not there."""
+    """The approvals that still apply; and notices of the others, and of unknown ids."""
     known = {each["id"] for each in _list_all(state)}
     notices = [
         f"no approval {id!r} is remembered in this thread, so none was revoked"
@@ -116,6 +114,6 @@ def _drop(remembered: Iterable[Remembered], ids: Collection[str]) -> list[Rememb
     return [each for each in remembered if ALL not in ids and each["id"] not in ids]
 
 
-def _list_all(state: Mapping[str, Any]) -> Iterator[Remembered]:
+def _list_all(state: StateValues) -> Iterator[Remembered]:
     for conversation in (state, *state.get("parents", ())):
         yield from cast("list[Remembered]", conversation.get("remembered", []))

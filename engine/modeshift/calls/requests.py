@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from json import dumps
-from typing import Any, NotRequired
+from typing import NotRequired
 
 from langchain_core.messages import HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -17,6 +17,7 @@ from modeshift.modes.edges.edge_table import Way
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import InvalidCallError
 from modeshift.modes.mode import Mode
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import (
     escape_invisible,
     find_invisible,
@@ -40,16 +41,16 @@ class ActionRequest(TypedDict):
     """A call that waits for a decision."""
 
     name: str
-    args: dict[str, Any]
+    args: JsonObject
     description: str
     id: str
     remember: NotRequired[str]
     """What ``"remember": true`` would remember, where that is possible."""
     pattern: NotRequired[str]
-    """One to remember instead, which a person may widen, where the tool takes patterns."""
+    """A pattern to remember instead, which a person may widen, where the tool takes patterns."""
     condition: NotRequired[str]
     """The condition of a switch's edge, which is met, where it has one."""
-    plan: NotRequired[dict[str, Any]]
+    plan: NotRequired[JsonObject]
     """An ``ApprovedPlan``, empty for none; what it ``says``; and its edge's ``context``."""
 
 
@@ -85,7 +86,7 @@ def build_request(
     )
 
 
-def build_own_request(name: str, text: str, args: Mapping[str, Any], unique: str) -> Request:
+def build_own_request(name: str, text: str, args: Mapping[str, object], unique: str) -> Request:
     """A question of a node of the clone's own, called ``name``, which takes a yes or a no."""
     question = sha256(unique.encode()).hexdigest()[:16]
     return Request(
@@ -120,7 +121,7 @@ def _action_request(deps: AgentDeps, context: CallContext, judged: Judged) -> Ac
     return request
 
 
-def _show_plan(deps: AgentDeps, context: CallContext, judged: Judged) -> dict[str, Any] | None:
+def _show_plan(deps: AgentDeps, context: CallContext, judged: Judged) -> JsonObject | None:
     plan, edge, is_switch = judged.plan, None, judged.effect.switches_mode
     if is_switch and not judged.effect.starts_subtask:
         target = (judged.args or {})["mode_slug"]
@@ -141,9 +142,7 @@ def _show_plan(deps: AgentDeps, context: CallContext, judged: Judged) -> dict[st
     return {**plan, "says": says, "context": chosen}
 
 
-def _describe(
-    deps: AgentDeps, context: CallContext, judged: Judged, shown: Mapping[str, Any]
-) -> str:
+def _describe(deps: AgentDeps, context: CallContext, judged: Judged, shown: JsonObject) -> str:
     assert judged.args is not None
     mode, task = context.seat.mode, to_one_line(context.task, MAX_TASK)
     place = f" (in the sub-task {task!r})" if context.seat.depth else ""
@@ -172,12 +171,12 @@ def _describe(
         labels = [f"- {label}" for label in list_suggestions(judged.args)]
         who = [f"{mode.name} mode{place} asks:"] if place else []
         return "\n".join([*who, make_readable(judged.args["question"]), *labels])
-    wish = f"{mode.name} mode{place} wants to use {judged.call['name']}"
+    wants = f"{mode.name} mode{place} wants to use {judged.call['name']}"
     reason = judged.verdict.reason
     if judged.effect.runs_programs:
         rights = _describe_rights(deps, context, judged)
-        return f"{wish}: {reason}. {rights}{_describe_unseen(judged)}"
-    return f"{wish}{_describe_resolved(judged)}: {reason}.{_describe_unseen(judged)}"
+        return f"{wants}: {reason}. {rights}{_describe_unseen(judged)}"
+    return f"{wants}{_describe_resolved(judged)}: {reason}.{_describe_unseen(judged)}"
 
 
 def describe_switch(deps: AgentDeps, source: Mode, target: Mode, *, to_person: bool = False) -> str:
@@ -245,7 +244,7 @@ def _describe_unseen(judged: Judged) -> str:
     return f"\nIt contains invisible characters, here escaped: {', '.join(named)}"
 
 
-def _list_texts(value: Any) -> Iterator[str]:
+def _list_texts(value: object) -> Iterator[str]:
     match value:
         case str():
             yield value
@@ -257,8 +256,8 @@ def _list_texts(value: Any) -> Iterator[str]:
                 yield from _list_texts(inner)
 
 
-def build_title(deps: AgentDeps, name: str, args: Mapping[str, Any]) -> str:
-    """What a call does, on one line that is partly the model's; the name, of no tool there is."""
+def build_title(deps: AgentDeps, name: str, args: Mapping[str, object]) -> str:
+    """What a call does, in one line that is partly the model's; the name of an unknown tool."""
     try:
         title = _build_title(deps, deps.toolbox[name].spec, args)
     except InvalidCallError:
@@ -266,7 +265,7 @@ def build_title(deps: AgentDeps, name: str, args: Mapping[str, Any]) -> str:
     return to_one_line(title, MAX_TITLE) or to_one_line(name, MAX_TITLE)
 
 
-def _build_title(deps: AgentDeps, spec: ToolSpec, args: Mapping[str, Any]) -> str:
+def _build_title(deps: AgentDeps, spec: ToolSpec, args: Mapping[str, object]) -> str:
     if spec.effect.title:
         return spec.effect.title
     if spec.effect.switches_mode:
@@ -281,7 +280,9 @@ def _build_title(deps: AgentDeps, spec: ToolSpec, args: Mapping[str, Any]) -> st
         return " ⏎ ".join(str(args.get(spec.command)).splitlines())
     if spec.subject:
         named = [args[name] for name in spec.subject if args.get(name) is not None]
-        values: list[Any] = [each if isinstance(each, str) else write_json(each) for each in named]
+        values: list[object] = [
+            each if isinstance(each, str) else write_json(each) for each in named
+        ]
     elif spec.effect.changes_files:
         values = [args.get(name) for name in spec.paths]
     else:

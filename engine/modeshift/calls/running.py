@@ -1,7 +1,6 @@
 """``run_tool``: runs a call that was judged; and what facts can follow from it."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -15,6 +14,7 @@ from modeshift.messages.repair import (
     truncate,
 )
 from modeshift.modes.facts import Done
+from modeshift.modes.plain_data import JsonObject
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.seats import Seat
 from modeshift.tools.network import idempotency_key
@@ -23,11 +23,11 @@ from modeshift.tools.processes.background import Calling, Ran, current_calling
 
 async def run_tool(
     seat: Seat, judged: Judged, context: Calling, config: RunnableConfig, key: str | None = None
-) -> tuple[ToolMessage, dict[str, Any]]:
+) -> tuple[ToolMessage, JsonObject]:
     """The tool's message, and its state updates if its effect has ``updates_state``.
 
-    A failure is a message too, with ``status="error"``. ``key`` is the journal's, which others are
-    sent, too: they know a call that comes twice.
+    A failure is a message too, with ``status="error"``. ``key`` is the call's in the journal; it
+    is sent to others, who recognise by it a call that comes twice.
     """
     assert judged.tool is not None
     id = judged.id
@@ -50,7 +50,7 @@ async def run_tool(
     blocks = message.content if isinstance(message.content, list) else []
     images = [block for block in blocks if isinstance(block, dict) and block.get("type") == "image"]
     message.content = truncate(message.text, max_characters)
-    updates: dict[str, Any] = {}
+    updates: JsonObject = {}
     if ran and message.artifact is None:
         message.artifact = {"exit_code": ran[-1].exit_code}
     if judged.effect.updates_state:
@@ -73,7 +73,7 @@ def name_call(judged: Judged) -> str:
 def describe_call(
     deps: AgentDeps, seat: Seat, judged: Judged, ran: Sequence[Ran], is_success: bool
 ) -> Done:
-    """What facts can follow from: a call that has run, or may have; of commands, ``ran``."""
+    """A call that has run, or may have, as facts follow from it; ``ran`` are its commands."""
     assert judged.tool is not None
     spec, effect = judged.tool.spec, judged.effect
     is_held = spec.sandboxed and (

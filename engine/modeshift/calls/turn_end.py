@@ -1,6 +1,6 @@
-"""``move_on``: what comes behind a call; and ``end_turn``: the mode behind a turn, by ``then``."""
+"""``move_on``: what follows a call; and ``end_turn``: the mode after a turn, by ``then``."""
 
-from typing import Any, cast
+from typing import cast
 
 from langgraph.store.base import BaseStore
 from langgraph.types import Command
@@ -22,7 +22,7 @@ async def move_on(
     store: BaseStore | None,
     *,
     is_done: bool,
-) -> Command[Any]:
+) -> Command[str]:
     """Advance the state machine and the due calls, once per batch.
 
     With a ``Command``: an edge is evaluated once for each parallel task, none of which sees others.

@@ -1,22 +1,23 @@
 """Whether the model may ask for a mode now: the edge, its condition, and what is open instead."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
 
-from modeshift.modes.edges.edge_table import Edge, Way
+from modeshift.modes.edges.edge_table import MAX_NAMED, MAX_TRIED, Edge, Way
 from modeshift.modes.edges.edges import ANY
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.mode import Mode
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.policy import Approvals, verdict
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import describe_facts, read_facts
+from modeshift.threads.seats import Seat
 from modeshift.threads.state import Facts, Remembered
 
 Values = Mapping[str, bool | None]
 
 
-def list_suggestions(args: Mapping[str, Any]) -> dict[str, str | None]:
+def list_suggestions(args: JsonObject) -> dict[str, str | None]:
     """The labels to choose from, each with the mode it switches to, from a question's arguments.
 
     The label names the mode, so that whoever chooses it knows. An answer in other words never
@@ -81,7 +82,7 @@ def is_free(
     return before == after and not any(asked & rule.rules.keys() for rule in rules)
 
 
-def list_ways_out(deps: AgentDeps, slug: str) -> list[dict[str, Any]]:
+def list_ways_out(deps: AgentDeps, slug: str) -> list[JsonObject]:
     """Where the model may ask to go from a mode, with the condition, and whom it asks."""
     groups = dict[tuple[bool, str, str], list[str]]()
     effects = [deps.toolbox[name].spec.effect for name in deps.seat(slug).tools]
@@ -119,3 +120,29 @@ def find_answer_problem(
             ruling = verdict(mode, spec, {"mode_slug": target}, Approvals.MANUAL)
             return ruling.reason if ruling.kind == "deny" else None
     return None
+
+
+def describe_alternatives(
+    deps: AgentDeps, seat: Seat, tool: ToolSpec, args: JsonObject, approvals: Approvals,
+    refused: Collection[str],
+) -> str:  # fmt: skip
+    """The modes that do not deny a call, as the end of its refusal in this mode."""
+    if seat.depth:
+        return " Go on without it: a sub-task keeps its mode. Say at its end what is undone."
+    slugs, ways = list[str](), deps.list_ways_to(seat.mode.slug, tool)
+    for slug, edge in ways[:MAX_TRIED]:
+        if (
+            slug not in refused
+            and deps.find_limit_problem(seat.limit, slug) is None
+            and verdict(deps.catalog[slug], tool, args, approvals).kind != "deny"
+        ):
+            slugs.append(f"{slug} (once `{edge.when}`)" if edge.when else slug)
+        if len(slugs) > MAX_NAMED:
+            break
+    is_cut = len(ways) > MAX_TRIED
+    if not slugs:
+        none = "none of the modes that were tried" if is_cut else "there is no mode to ask for that"
+        return f" Go on without it: {none} allows this call."
+    more = ", or another" if is_cut or len(slugs) > MAX_NAMED else ""
+    named = ", ".join(slugs[:MAX_NAMED])
+    return f" Ask for one of these with switch_mode: {named}{more}."

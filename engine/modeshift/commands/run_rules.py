@@ -10,7 +10,7 @@ from modeshift.calls.requests import ActionRequest
 from modeshift.configuration.last_loaded import read_user_file
 from modeshift.configuration.settings import Settings
 from modeshift.modes.errors import ConfigurationError, InvalidCallError, describe_misfit
-from modeshift.modes.files import parse_data
+from modeshift.modes.plain_data import parse_data
 from modeshift.modes.plain_text import escape_invisible
 from modeshift.modes.rules.matching import Subject, check_pattern, is_server_tool, word_matches
 from modeshift.threads.deps import AgentDeps

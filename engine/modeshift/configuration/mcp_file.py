@@ -26,7 +26,7 @@ from modeshift.modes.errors import (
     ToolFailedError,
     describe_misfit,
 )
-from modeshift.modes.files import parse_data
+from modeshift.modes.plain_data import parse_data
 from modeshift.modes.plain_text import find_invisible, is_plain, to_one_line
 from modeshift.tools.servers import DEFAULT_SECONDS, Server
 from modeshift.tools.workspace.workspace import Workspace

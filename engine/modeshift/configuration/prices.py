@@ -14,7 +14,7 @@ from modeshift.models.ceiling import Ceilings
 from modeshift.models.service import CacheTTL
 from modeshift.models.usage import Tokens, find_listed_cost
 from modeshift.modes.errors import ConfigurationError
-from modeshift.modes.files import parse_data
+from modeshift.modes.plain_data import parse_data
 from modeshift.modes.plain_text import to_one_line
 
 PRICES = "prices.yaml"

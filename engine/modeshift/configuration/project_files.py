@@ -27,9 +27,10 @@ from modeshift.configuration.prompt_rules import (
 from modeshift.modes.errors import InvalidCallError, ModeFileError, ToolFailedError
 from modeshift.modes.plain_text import is_plain, to_one_line
 from modeshift.modes.rules.files import DEPENDENCIES, get_protection, is_secret
+from modeshift.tools.workspace.ignore_files import IGNORE_FILES
 from modeshift.tools.workspace.ripgrep import Glob
 from modeshift.tools.workspace.search import find_files
-from modeshift.tools.workspace.workspace import IGNORE_FILES, Workspace
+from modeshift.tools.workspace.workspace import Workspace
 
 MODES_FILES = (".roomodes", ".kilocodemodes")
 """In order of precedence, the last wins."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from modeshift.configuration.last_loaded import LastLoaded, read_user_file
 from modeshift.modes.errors import ModeFileError
-from modeshift.modes.files import parse_data
+from modeshift.modes.plain_data import parse_data
 from modeshift.modes.plain_text import to_one_line
 
 MAX_CHARACTERS = 50_000

@@ -9,14 +9,18 @@ from contextlib import suppress
 from dataclasses import asdict
 from importlib import import_module
 from threading import Lock, Thread
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
 from modeshift.modes.errors import ToolFailedError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.tools.processes.sandboxes import Sandbox
 from modeshift.tools.server_tools import Offer
 from modeshift.tools.servers import Server, ToolDescription, describe_changes
 from modeshift.tools.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from modeshift.mcp.session import McpSession
 
 T = TypeVar("T")
 SECONDS_TO_END = 5
@@ -25,20 +29,20 @@ SECONDS_TO_END = 5
 class LoopThread:
     """An event loop in a thread, started at first use; a daemon, so the process can always end."""
 
-    def __init__(self, end: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def __init__(self, end: Callable[[], Coroutine[object, None, None]]) -> None:
         """``end`` runs in the thread when the process exits."""
         self._end = end
         self._lock = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+    async def run(self, work: Coroutine[object, None, T]) -> T:
         """Run a coroutine in the thread and wait for it here; a cancellation is passed on."""
         loop = self._loop
         if loop is None:
             loop = await asyncio.to_thread(self._start)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
 
-    def submit(self, work: Coroutine[Any, Any, None]) -> None:
+    def submit(self, work: Coroutine[object, None, None]) -> None:
         """Run a coroutine in the thread if that runs, without waiting."""
         if self._loop is None:
             work.close()
@@ -63,7 +67,7 @@ class LoopThread:
 
 log = logging.getLogger("modeshift")
 MAX_FAILURES = 3
-"""After so many failed starts and ends with no successful call between, it is not started."""
+"""After so many failures with no successful call between, a server is not started again."""
 SECONDS_TO_START = 10
 """How long conversations wait for its start; after that they get its tools once it is ready."""
 RETRY_SECONDS = 30
@@ -71,7 +75,7 @@ RETRY_SECONDS = 30
 
 
 class McpServerProcess:
-    """One for each server and workspace. It runs in the thread's event loop, all but ``offer``."""
+    """A server in a workspace. All but ``offer`` runs in the thread's event loop."""
 
     def __init__(
         self, server: Server, workspace: Workspace, sandbox: Sandbox | None, thread: LoopThread
@@ -80,7 +84,7 @@ class McpServerProcess:
         self._workspace = workspace
         self._sandbox = sandbox
         self._thread = thread
-        self._session: Any = None
+        self._session: McpSession | None = None
         self._running: asyncio.Task[None] | None = None
         self._started: asyncio.Future[None] | None = None
         self._failures = 0
@@ -90,13 +94,11 @@ class McpServerProcess:
         self.offer: Offer | None = None
         """None until it has been started once; any thread may read it."""
 
-    async def call(self, tool: ToolDescription, args: Mapping[str, object]) -> list[dict[str, Any]]:
+    async def call(self, tool: ToolDescription, args: Mapping[str, object]) -> list[JsonObject]:
         """Call a tool; may be called in any event loop. Raises ``ToolFailedError``."""
         return await self._thread.run(self._call(tool, args))
 
-    async def _call(
-        self, tool: ToolDescription, args: Mapping[str, object]
-    ) -> list[dict[str, Any]]:
+    async def _call(self, tool: ToolDescription, args: Mapping[str, object]) -> list[JsonObject]:
         name = self.server.name
         if self._is_closed:
             raise ToolFailedError(
@@ -109,6 +111,7 @@ class McpServerProcess:
         except ToolFailedError as error:
             raise ToolFailedError(f"the MCP server {name!r} cannot be used: {error}") from error
         session = self._session
+        assert session is not None
         await self._refresh()
         if session.is_lost:
             raise ToolFailedError(f"the MCP server {name!r} has failed; it was not called")
@@ -118,15 +121,12 @@ class McpServerProcess:
                 f"the MCP server {name!r} describes {tool.name!r} in another way now; "
                 "it was not called"
             )
-        content: list[dict[str, Any]] = await session.call(tool.name, args)
+        content = await session.call(tool.name, args)
         self._failures = 0
         return content
 
     async def prepare(self) -> None:
-        """Start it if it should run, and wait a bounded time until it can be used or has failed.
-
-        May be called in any event loop.
-        """
+        """Start it if it should run, and wait a bounded time for that, in any event loop."""
         await self._thread.run(self._prepare())
 
     async def _prepare(self) -> None:
@@ -212,10 +212,7 @@ class McpServerPool:
     def assign(
         self, user: object, servers: Iterable[Server], workspace: Workspace, sandbox: Sandbox | None
     ) -> tuple[McpServerProcess, ...]:
-        """The servers as ``user`` has configured them now; those that no user has are ended.
-
-        Nothing is started yet.
-        """
+        """The servers as ``user`` has them now, none started yet; ends those that no user has."""
         with self._lock:
             mine = {_identify(server, workspace, sandbox): server for server in servers}
             self._users[user] = set(mine)

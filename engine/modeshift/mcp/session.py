@@ -1,6 +1,6 @@
 """``McpSession``: a server that has been started and has listed its tools.
 
-Importing this imports the SDK, which takes a while; ``loop_thread`` does so in the background.
+Importing this imports the SDK, which takes a while; ``LoopThread`` does so in the background.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from modeshift.mcp.transports import Failure, build_program, open_http, open_stdio
 from modeshift.modes.errors import ToolFailedError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import name_count, to_one_line
 from modeshift.tools.network import idempotency_key
 from modeshift.tools.processes.sandboxes import Sandbox
@@ -29,12 +30,11 @@ from modeshift.tools.workspace.workspace import Workspace
 
 UNKNOWN = "whether it did anything is unknown"
 MAX_TOOLS = 500
-"""Of one server."""
+"""The most tools of one server."""
 SECONDS_TO_ANSWER = 5
 """For the question whether a server that left a call unanswered answers at all."""
 SECONDS_TO_LISTEN_AGAIN = 60
 _PROBLEM = "modeshift/problem"
-McpBlock = dict[str, Any]
 IMAGES = {
     "image/png": b"\x89PNG\r\n\x1a\n",
     "image/jpeg": b"\xff\xd8\xff",
@@ -68,7 +68,7 @@ class McpSession:
         dispatcher = session._dispatcher
         send = dispatcher.send_raw_request
 
-        async def send_and_check(method: str, *rest: Any) -> dict[str, Any]:
+        async def send_and_check(method: str, *rest: Any) -> JsonObject:
             result = await send(method, *rest)
             if method == "tools/list" and isinstance(result.get("tools"), list):
                 check = partial(_check_tool, self._client.protocol_version, result)
@@ -101,7 +101,7 @@ class McpSession:
         return self._failure.happened.is_set()
 
     async def wait_until_lost(self) -> str:
-        """Wait; gives the reason."""
+        """Wait until the server cannot be used any more; gives the reason."""
         await self._failure.happened.wait()
         return self._failure.reason
 
@@ -129,7 +129,7 @@ class McpSession:
             raise ToolFailedError(f"it has more than {MAX_TOOLS} tools")
         self.tools, self._changes_read = tuple(tools), changes
 
-    async def call(self, tool: str, args: Mapping[str, object]) -> list[McpBlock]:
+    async def call(self, tool: str, args: Mapping[str, object]) -> list[JsonObject]:
         """The result of a call; raises ``ToolFailedError``, with what the server said as data."""
         name, seconds = self._server.name, self._server.timeout
         key = idempotency_key.get()
@@ -169,7 +169,7 @@ class McpSession:
         return not self.is_lost
 
 
-def _check_tool(version: str, page: dict[str, Any], tool: Any) -> Any:
+def _check_tool(version: str, page: JsonObject, tool: Any) -> Any:
     """The tool, or one that says why it cannot be used; the SDK would refuse all tools for it."""
     try:
         parse_server_result("tools/list", version, page | {"tools": [tool]})
@@ -196,10 +196,7 @@ def _describe(tool: types.Tool) -> ToolDescription:
 async def open_session(
     server: Server, workspace: Workspace, sandbox: Sandbox | None
 ) -> AsyncIterator[McpSession]:
-    """Start the server and list its tools; enter and leave it in one task.
-
-    Raises ``ToolFailedError`` that says why there is none.
-    """
+    """Start the server within one task; raises ``ToolFailedError`` that says why it cannot."""
     failure = Failure()
     try:
         async with AsyncExitStack() as stack:
@@ -233,7 +230,7 @@ async def _believe(*_: object) -> None:
     """Take results as they are: checking a pattern in the server's schema could take for ever."""
 
 
-def read_content(result: types.CallToolResult) -> list[McpBlock]:
+def read_content(result: types.CallToolResult) -> list[JsonObject]:
     """One text block with all text, and the image blocks behind it."""
     blocks = list(_read_blocks(result.content))
     if result.structured_content is not None and not any(
@@ -249,7 +246,7 @@ def read_content(result: types.CallToolResult) -> list[McpBlock]:
     return [*([_say("\n\n".join(texts))] if texts else []), *images[:MAX_IMAGES]]
 
 
-def _read_blocks(content: Iterable[types.ContentBlock]) -> Iterator[McpBlock]:
+def _read_blocks(content: Iterable[types.ContentBlock]) -> Iterator[JsonObject]:
     for block in content:
         match block:
             case types.TextContent():
@@ -267,7 +264,7 @@ def _read_blocks(content: Iterable[types.ContentBlock]) -> Iterator[McpBlock]:
                 yield _read_image(resource.blob, kind, f"resource {resource.uri}")
 
 
-def _read_image(data: str, kind: str, name: str) -> McpBlock:
+def _read_image(data: str, kind: str, name: str) -> JsonObject:
     """The image, or words where it is plainly none. What a provider refuses goes later."""
     try:
         image = base64.b64decode(data, validate=True)
@@ -280,5 +277,5 @@ def _read_image(data: str, kind: str, name: str) -> McpBlock:
     return {"type": "image", "base64": data, "mime_type": kind}
 
 
-def _say(text: str) -> McpBlock:
+def _say(text: str) -> JsonObject:
     return {"type": "text", "text": text}

@@ -1,4 +1,4 @@
-"""The streamable HTTP transport: the SDK's, with answers of bounded size.
+"""``open_stdio`` and ``open_http``: connections to MCP servers, with answers of bounded size.
 
 The SDK follows no redirect to another host, so headers go nowhere else.
 """

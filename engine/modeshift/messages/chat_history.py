@@ -10,11 +10,10 @@ from base64 import b32encode
 from collections.abc import Collection, Iterator, Sequence
 from hashlib import sha256
 from itertools import count
-from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 
-from modeshift.messages.normal_form import get_call_id
+from modeshift.messages.normal_form import Content, get_call_id, list_blocks
 
 CLOSED = "(The turn ended here.)"
 ORIGIN = "reasoning_from"
@@ -58,14 +57,10 @@ def _are_one(first: AnyMessage, second: AnyMessage) -> bool:
 def _join(first: AnyMessage, second: AnyMessage) -> AnyMessage:
     """The second message with the words of the first before its own."""
     parts = [message.content for message in (first, second) if message.content]
-    content: Any = "\n\n".join(part for part in parts if isinstance(part, str))
+    content: Content = "\n\n".join(part for part in parts if isinstance(part, str))
     if not all(isinstance(part, str) for part in parts):
-        content = [block for part in parts for block in _list_blocks(part)]
+        content = [block for part in parts for block in list_blocks(part)]
     return second.model_copy(update={"content": content})
-
-
-def _list_blocks(content: str | list[Any]) -> list[Any]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _shorten_ids(messages: Sequence[AnyMessage], origin: str) -> Iterator[AnyMessage]:

@@ -22,7 +22,7 @@ from langchain_core.messages import (
 from typing_extensions import TypedDict
 
 from modeshift.messages.chat_history import ORIGIN
-from modeshift.messages.normal_form import clean_text, get_call_id
+from modeshift.messages.normal_form import clean_text, get_call_id, list_blocks
 
 _TAG = "system-message"
 _TAGGED = re.compile(rf"\n\n<{_TAG}>\n.*?\n</{_TAG}>", re.DOTALL)
@@ -40,7 +40,7 @@ class Instruction(TypedDict):
     words: str
     """A digest of the mode's words."""
     environment: str
-    """As it was when it was last told."""
+    """Where the model works, as it was last told."""
     way: NotRequired[str]
     """How changes of mode are told; the thread's first one decides."""
 
@@ -48,16 +48,13 @@ class Instruction(TypedDict):
 def place(
     instructions: Sequence[Instruction], messages: Sequence[AnyMessage]
 ) -> tuple[list[Instruction], list[Instruction]]:
-    """The thread's first one, in no place of the history; and those whose message is still there.
-
-    The first one's tools are shown in every request.
-    """
+    """The first instruction, whose tools each request shows; and those whose message is there."""
     ids = set(map(attrgetter("id"), messages))
     return keep_first(instructions), [note for note in instructions if note["after"] in ids]
 
 
 def keep_first(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """The thread's first one, in no place of the history."""
+    """The thread's first instruction, without its place in the history."""
     return [{**note, "after": ""} for note in instructions[:1]]
 
 
@@ -95,10 +92,7 @@ def _is_answer(message: AnyMessage) -> bool:
 def append_instructions(
     messages: Sequence[AnyMessage], instructions: Sequence[Instruction]
 ) -> list[AnyMessage]:
-    """The history with each instruction at the end of the message that it stands behind.
-
-    For servers that take no system message but the first.
-    """
+    """Each instruction at the end of its message, for servers with one system message at most."""
     placed = _by_message(instructions)
     return [
         _append(message, placed[message.id]) if message.id in placed else message
@@ -131,7 +125,7 @@ RESPONSES = "openai"
 RESPONSES_UNREASONED = "openai-unreasoned"
 """The Responses API with a model that does not reason, and refuses others' reasoning."""
 CHAT_COMPLETIONS = "openai-chat"
-"""Any server that speaks OpenAI's Chat Completions."""
+"""A server that speaks OpenAI's Chat Completions."""
 _IDS = {
     "anthropic": re.compile(r"[a-zA-Z0-9_-]+"),
     RESPONSES: re.compile(r".{1,64}"),
@@ -193,14 +187,14 @@ def mark_known(messages: list[AnyMessage], mark: Mapping[str, str] | None) -> li
 
 
 def _mark(message: AnyMessage, mark: Mapping[str, str] | None) -> AnyMessage:
-    content: Any = message.content
+    content = message.content
     if isinstance(message, AIMessage):
         return message
     if isinstance(message, ToolMessage):  # marked as a whole, for its content may be empty
         result = {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": content}
-        blocks = [{**result, "is_error": message.status == "error"}]
+        blocks: list[Any] = [{**result, "is_error": message.status == "error"}]
     else:
-        blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        blocks = list_blocks(content)
     return message.model_copy(
         update={"content": [*blocks[:-1], {**blocks[-1], "cache_control": mark}]}
     )
@@ -235,7 +229,7 @@ def _translate(
     message: AIMessage, taken: re.Pattern[str] | None, renamed: dict[str, str]
 ) -> AIMessage:
     """An answer of another API; adds to ``renamed`` the call ids that are not taken."""
-    update: dict[str, Any] = {}
+    update: dict[str, object] = {}
     if (beside := message.additional_kwargs) and beside.keys() != {ORIGIN}:
         update["additional_kwargs"] = {ORIGIN: beside[ORIGIN]} if ORIGIN in beside else {}
     if isinstance(message.content, list):

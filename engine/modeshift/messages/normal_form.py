@@ -25,10 +25,11 @@ from langchain_core.messages.utils import convert_to_messages
 from langgraph.types import Overwrite
 
 from modeshift.modes.errors import InvalidInputError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.tools.toolbox import BROKEN, find_unserializable
 
 AnyCall = ToolCall | InvalidToolCall
-Block = str | dict[str, Any]
+Block = str | JsonObject
 Content = str | list[Block]
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ID = re.compile(r"[!-~]+")
@@ -67,7 +68,7 @@ def normalize(message: AIMessage, taken: Collection[str | None] = ()) -> AIMessa
     content = _clean_content(message.content, came)
     if calls == message.tool_calls and content == message.content:
         return message
-    update: dict[str, Any] = {"tool_calls": calls, "invalid_tool_calls": [], "content": content}
+    update: dict[str, object] = {"tool_calls": calls, "invalid_tool_calls": [], "content": content}
     if message.response_metadata.get("output_version") == "v1":
         # These blocks are LangChain's own, which its clients do not send back as such.
         metadata = {k: v for k, v in message.response_metadata.items() if k != "output_version"}
@@ -101,6 +102,11 @@ def mark_broken(call: AnyCall, why: str) -> ToolCall:
 def explain_bad_json(args: object) -> str:
     """Why a call with these arguments is broken."""
     return f"its arguments are no JSON object: {str(args)[:200]!r}"
+
+
+def list_blocks(content: Content) -> list[Block]:
+    """The blocks of a message; of plain text, one."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def clean_text(text: str) -> str:
@@ -156,7 +162,7 @@ def _update_calls(
     return placed
 
 
-def _build_call_block(block: dict[str, Any], call: ToolCall) -> dict[str, Any]:
+def _build_call_block(block: JsonObject, call: ToolCall) -> JsonObject:
     """The call; its arguments stay as they were written, if they are still the same.
 
     Without the block's own id: nothing is stored under it.
@@ -269,15 +275,14 @@ _IMAGE = re.compile(r"https?://\S+|data:image/(?:png|jpeg|gif|webp);base64,(?P<d
 def _user_message(message: HumanMessage) -> HumanMessage:
     """A new message, without fields that a provider may not know."""
     content = message.content
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    shown: list[str | dict[Any, Any]]
-    shown = [converted for block in blocks if (converted := _convert_block(block)) is not None]
+    converted = map(_convert_block, list_blocks(content))
+    shown: list[Block] = [block for block in converted if block is not None]
     if not shown:
         raise InvalidInputError("the user's message is empty")
     return HumanMessage(content if isinstance(content, str) else shown, id=message.id)
 
 
-def _convert_block(block: str | dict[str, Any]) -> dict[str, Any] | None:
+def _convert_block(block: Block) -> JsonObject | None:
     """A text or image block in the form that every provider takes; None for empty text."""
     match block:
         case str(text) | {"type": "text", "text": str(text)}:
@@ -297,7 +302,7 @@ def _convert_block(block: str | dict[str, Any]) -> dict[str, Any] | None:
     )
 
 
-def _image_block(url: str) -> dict[str, Any]:
+def _image_block(url: str) -> JsonObject:
     match = _IMAGE.fullmatch(url)
     try:
         if match is not None and match["data"] is not None:

@@ -1,4 +1,4 @@
-"""Marks around what files, commands and tools say, so that the model takes it as data.
+"""``repair``: a history with one result for each call; and marks around text that is only data.
 
 A mark enforces nothing: it lets a model tell what a file says from what the user says.
 """
@@ -8,12 +8,12 @@ import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall, ToolMessage
 
 from modeshift.messages.normal_form import get_call_id
 from modeshift.modes.errors import ModelError, ToolFailedError, describe_error
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import make_readable, name_count
 
 NOT_RUN = "Not run: the turn went on without this call."
@@ -152,10 +152,7 @@ def show_result(message: ToolMessage) -> str:
 
 
 def truncate(text: str, limit: int = MAX_RESULT_CHARACTERS) -> str:
-    """Bound a result, and write out what a provider refuses or a terminal would act on.
-
-    A file may have any length, and its name any bytes.
-    """
+    """Bound a result of any text, and write out what a provider or a terminal cannot take."""
     text = text.encode("utf-8", "backslashreplace").decode()
     cut = text[:limit]
     shown = make_readable(cut)
@@ -177,7 +174,7 @@ def describe_failure(error: Exception, source: str, call_id: str, limit: int) ->
     return mark_as_data(text, f"error of {source}", call_id)
 
 
-def mark_edited(message: ToolMessage, args: dict[str, Any]) -> None:
+def mark_edited(message: ToolMessage, args: JsonObject) -> None:
     """Say in the result that a person has edited the call's arguments."""
     message.content = EDITED.format(args=args) + message.text
     if message.artifact is None or isinstance(message.artifact, dict):

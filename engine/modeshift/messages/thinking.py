@@ -8,11 +8,12 @@ is noted with an answer says so; thinking without that is of an older version or
 import json
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from modeshift.messages.instructions import get_api
+from modeshift.messages.normal_form import Block
 
 Thinking = Literal["all", "of this prefix", "none"]
 _KINDS = frozenset({"thinking", "redacted_thinking", "reasoning"})
@@ -137,9 +138,9 @@ def _strip_backwards(messages: Sequence[AnyMessage], prefix: str | None) -> Iter
 def _strip(message: AnyMessage) -> AnyMessage:
     if not has_thinking(message):
         return message
-    content: Any = [block for block in message.content if not _is_thinking(block)]
+    content = [block for block in message.content if not _is_thinking(block)]
     return message.model_copy(update={"content": content})
 
 
-def _is_thinking(block: str | dict[Any, Any]) -> bool:
+def _is_thinking(block: Block) -> bool:
     return isinstance(block, dict) and block.get("type") in _KINDS

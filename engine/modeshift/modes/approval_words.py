@@ -1,4 +1,4 @@
-"""``word_approvals``: what people read of approvals at every door, a name and a sentence each."""
+"""``word_approvals``: the name and the sentence by which people know each value of approvals."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class ApprovalWords:
 
 
 def word_approvals(tools: Iterable[ToolSpec]) -> dict[str, ApprovalWords]:
-    """By value; what ``auto`` does with these tools depends on whether there is a sandbox."""
+    """The words by value; for ``auto`` they depend on the tools, and whether there is a sandbox."""
     affected = [tool for tool in tools if tool.effect.asks == "under manual"]
     edits = any(not tool.effect.runs_programs for tool in affected)
     sandboxed = {tool.sandboxed for tool in affected if tool.effect.runs_programs}

@@ -1,4 +1,4 @@
-"""``Catalog``: the modes there are by layers, see ``layer_modes``, and where a thread starts."""
+"""``Catalog``: the modes by slug, and where a thread starts; ``layer_modes`` makes one."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,7 +8,7 @@ from modeshift.modes.mode import Level, Mode, ModePrompt, SourcedPermissions
 
 
 class Catalog(dict[str, Mode]):
-    """Modes by slug, the default mode first. Nobody changes it."""
+    """Modes by slug, the default mode first; a catalog is never changed."""
 
     def __init__(self, modes: Iterable[Mode], default: str) -> None:
         by_slug: dict[str, Mode] = {}
@@ -25,7 +25,7 @@ class Catalog(dict[str, Mode]):
         raise UnknownModeError(slug, self)
 
     def get_name(self, slug: str) -> str:
-        """The mode's name; the slug of one that is no more."""
+        """The mode's name, or its slug where the mode no longer exists."""
         return self[slug].name if slug in self else slug
 
 
@@ -38,7 +38,8 @@ def layer_modes(
     """A catalog in which a later mode replaces an earlier one of the same slug completely.
 
     What the user denied stays denied: by ``user_rules``, which apply to every mode, and by every
-    global mode of the slug, even one that was replaced, or is ``lost``: not used.
+    global mode of the slug, even one that was replaced. ``lost`` has the rules of global modes
+    that cannot be used.
     """
     everywhere = tuple(user_rules)
     by_slug: dict[str, Mode] = {}
@@ -65,10 +66,10 @@ def with_prompt(mode: Mode, text: str | None) -> Mode:
 
 
 def reword(mode: Mode, prompt: ModePrompt) -> Mode:
-    """The mode with other words, as far as there are some; its rights stay."""
+    """The mode with the words that ``prompt`` has; its rights stay."""
     return mode.model_copy(update={name: text for name, text in prompt if text.strip()})
 
 
 def prompts_of(folder: Path) -> Path:
-    """Where the prompts of the built-in modes in ``folder`` are: in ``prompts`` beside it."""
+    """The folder with the prompts of the built-in modes in ``folder``: ``prompts`` beside it."""
     return folder.parent / "prompts"

@@ -49,10 +49,7 @@ _EVERYWHERE = (Event.SET_MODE, Event.RESET)
 
 @cache
 def list_needed() -> Sequence[PhaseEdge]:
-    """What the engine sends, whatever a node has seen, and where it must lead.
-
-    At once, or by way of an owner's own phases.
-    """
+    """The edges that a chart needs for the events of the engine; own phases may lie between."""
     found = dict[PhaseEdge, None]()
     for phase in Phase:
         for seen in product((False, True), repeat=len(Seen._fields)):

@@ -63,7 +63,7 @@ def _think(seen: Seen) -> Event:
 
 
 def _go_on(seen: Seen) -> Event | None:
-    """What was decided and is left: calls first, the switch behind them."""
+    """The event for what is left to do: calls first, then the switch."""
     if seen.has_calls:
         return Event.ACT
     return Event.SWITCH if seen.has_switch else None

@@ -1,24 +1,24 @@
 """``find_denials``: what a file of modes denies, also where a mode in it cannot be used."""
 
 import re
-from typing import Any
 
 import yaml
 
 from modeshift.modes.errors import ModeFileError
-from modeshift.modes.files import MODES, Loader, UnfitError, check_size, clean_layout, clean_name
+from modeshift.modes.files import MODES
+from modeshift.modes.plain_data import Loader, UnfitError, check_size, clean_layout, clean_name
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.matching import EVERY
 from modeshift.modes.rules.permissions import Kind, Rules
 
 _ESCAPE = re.compile(r"\\[xuU\s]")
-"""What YAML and JSON can write a letter with, or break a word in two."""
+"""Escapes by which YAML and JSON can hide a word."""
 
 
 def find_denials(text: str, name: str) -> dict[str, Rules]:
-    """What is denied, by slug: under each of the keys that stand twice, one misspelt, and so on.
+    """The rules that deny, by slug, read as widely as can be: also under misspelt or double keys.
 
-    Raises ``ModeFileError``, which begins with ``name``, where it speaks of denials and is no YAML.
+    Raises ``ModeFileError``, which begins with ``name``, for a text with "deny" that is no YAML.
     """
     text = clean_layout(text.removeprefix("\ufeff"))
     if "deny" not in text and not _ESCAPE.search(text):
@@ -43,10 +43,10 @@ def find_denials(text: str, name: str) -> dict[str, Rules]:
     return {**denials}
 
 
-def _list_pairs(node: Any) -> list[tuple[str, Any]]:
+def _list_pairs(node: object) -> list[tuple[str, yaml.Node]]:
     pairs = node.value if isinstance(node, yaml.MappingNode) else ()
     return [(key.value, value) for key, value in pairs if isinstance(key, yaml.ScalarNode)]
 
 
-def _list_values(node: Any, name: str) -> list[Any]:
+def _list_values(node: object, name: str) -> list[yaml.Node]:
     return [value for key, value in _list_pairs(node) if key == name]

@@ -55,7 +55,7 @@ class Effect:
     changes_files: bool = False
     """Whether the arguments in ``ToolSpec.paths`` name files that the call writes."""
     stays_outside: bool = False
-    """Whether it has nothing to do with files, of which none is judged."""
+    """Whether the call has nothing to do with files: none is judged."""
     reaches_network: bool = False
     """Whether the tool may name a ``ToolSpec.url``, which the call fetches."""
     owns_tools: bool = False
@@ -67,9 +67,9 @@ class Effect:
     switches_mode: bool = False
     """Whether an approved call changes the mode to its argument ``mode_slug``."""
     starts_subtask: bool = False
-    """Whether that mode is for a conversation of its own, at whose end the mode is as before."""
+    """Whether that mode is for a sub-task: a conversation at whose end the mode is as before."""
     part: str = ""
-    """What it is called in a mode's ``conversation``, which may leave it out; empty: it cannot."""
+    """Its name in a mode's ``conversation``, which may leave it out; empty if it cannot."""
     ends_turn: bool = False
     """Whether nothing may follow the call in a turn."""
     shown_as: ToolKind = "other"
@@ -197,7 +197,7 @@ _ROWS = (
 )
 EFFECTS: dict[str, Effect] = {row.name: row for row in _ROWS}
 NO_EFFECT = Effect(name="nothing", does="calls no tool", asks="always", can_be_allowed=False)
-"""Of a call that names no tool, or whose arguments do not fit it; it is always denied."""
+"""The effect of a call that names no tool, or does not fit it: such a call is always denied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +205,12 @@ class ServerTool:
     """A tool of an MCP server, in the server's own words."""
 
     server: str
-    """As the user named it."""
+    """The server's name in the user's configuration."""
     name: str
     is_read_only: bool = False
     """Its ``readOnlyHint``: it decides in which modes the tool is, never that a call runs."""
     host: str | None = None
-    """Where it is reached; None for a program."""
+    """The host at which the server is reached; None for a program."""
     digest: str = ""
     """The digest of its description, schema and hints: an approval is for these."""
 
@@ -238,9 +238,9 @@ class ToolSpec:
     sandboxed: bool = False
     """Whether the operating system keeps what it runs from doing harm."""
     way_out: str | None = None
-    """Where the call runs git, what in ``.git`` leads to another repository."""
+    """For a call of git, the path in ``.git`` that leads to another repository."""
     served: ServerTool | None = None
-    """For a tool of an MCP server."""
+    """For a tool of an MCP server, what the server says of it."""
 
     @property
     def needs_workspace(self) -> bool:
@@ -263,7 +263,7 @@ class ToolSpec:
 
     @cached_property
     def resolved(self) -> tuple[str, ...]:
-        """The arguments that are judged, and run, as what they resolve to."""
+        """The arguments that are judged, and run, in their resolved form."""
         return self.paths if self.url is None else (*self.paths, self.url)
 
     @property

@@ -10,6 +10,7 @@
     └── UserError                the person who runs the agent, or calls it
         ├── ConfigurationError     settings, the workspace
         │   └── MissingKeyError        ... or a model's package or key
+        ├── CeilingError           a turn or a thread has taken what it may
         ├── ModeFileError          a modes file that does not load
         ├── UnknownModeError       a slug that is not in the catalog
         ├── StorageError           the database cannot be read or written
@@ -90,7 +91,7 @@ class ConfigurationError(UserError):
 
 
 class CeilingError(UserError):
-    """A turn or a thread has taken what it may, and a person lets it take no more."""
+    """A turn or a thread has reached a ceiling, and a person has said not to go on."""
 
 
 class MissingKeyError(ConfigurationError):

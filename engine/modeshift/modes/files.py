@@ -1,9 +1,8 @@
-"""Reading modes from YAML and JSON, which may be hostile."""
+"""``parse_modes``: the modes in a file of YAML or JSON, which may be hostile."""
 
-import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
@@ -12,146 +11,17 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
 
 from modeshift.modes.errors import ModeFileError
 from modeshift.modes.facts import ProjectTests
 from modeshift.modes.mode import MODEL, Level, Mode, ModePrompt, ModeText
+from modeshift.modes.plain_data import Loader, clean_layout, clean_name, parse_data
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.permissions import Kind, Rules, with_patterns
 
-# The C parser is ten times as fast; not every PyYAML is built with it.
-Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-# A line up to its first word, and behind its key.
-_LAYOUT = re.compile(
-    '^[ \u00a0\u200b\u2060\ufeff-]*(?:"?[\\w-]+"?:\u00a0+)?', re.MULTILINE | re.ASCII
-)
-_CLEANED = {0x00A0: " ", 0x200B: None, 0x200C: None, 0x2060: None, 0xFEFF: None}
-# A joiner is part of many emoji, and of nothing else in a name.
-_STRAY_JOINER = re.compile(r"\u200d(?=\w)|(?<=\w)\u200d|^\u200d|\u200d$")
-
-
-def clean_layout(text: str) -> str:
-    """``text`` with plain spaces where YAML takes nothing else."""
-    return text if text.isascii() else _LAYOUT.sub(lambda match: match[0].translate(_CLEANED), text)
-
-
-def clean_name(name: str) -> str:
-    """``name`` without invisible characters and outer blanks."""
-    return _STRAY_JOINER.sub("", name.translate(_CLEANED)).strip()
-
-
-MAX_CHARACTERS = 1_000_000
-MAX_VALUES = 150_000
-MAX_DEPTH = 20
-
-
-def parse_data(text: str, name: str) -> Any:
-    """The data in ``text``, read as JSON if it can be that, else as YAML; None if it is empty.
-
-    Raises ``ModeFileError``, which begins with ``name``, for text that is too long, too deep or
-    neither of the two, for a key that is there twice, for an alias that refers to itself, and for
-    more than ``MAX_VALUES`` values, counting every use of an alias.
-    """
-    text = text.removeprefix("\ufeff")
-    if len(text) > MAX_CHARACTERS:
-        raise ModeFileError(
-            f"{name}: the file has {len(text)} characters; {MAX_CHARACTERS} are the limit"
-        )
-    try:
-        data = _parse_json(text) if text.lstrip().startswith("{") else _parse_yaml(text)
-        json.dumps(data, ensure_ascii=False).encode()  # half a character cannot be stored
-    except (json.JSONDecodeError, yaml.YAMLError) as error:
-        raise ModeFileError(f"{name}: neither YAML nor JSON: {to_one_line(str(error))}") from error
-    except (UnfitError, RecursionError, ValueError, TypeError) as error:
-        raise ModeFileError(f"{name}: {to_one_line(str(error))}") from error
-    return data
-
-
-class UnfitError(Exception):
-    """Text that parses and is refused nevertheless."""
-
-
-def _parse_json(text: str) -> Any:
-    try:
-        return json.loads(
-            text, object_pairs_hook=_build_dict, parse_int=str, parse_float=str, parse_constant=str
-        )
-    except json.JSONDecodeError as error:
-        try:
-            return _parse_yaml(text)  # a flow mapping of YAML begins with a brace too
-        except yaml.YAMLError:
-            raise error from None
-
-
-def _build_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    _refuse_twice((key, "") for key, _ in pairs)
-    return dict(pairs)
-
-
-def _refuse_twice(keys: Iterable[tuple[str, str]]) -> None:
-    """Each key comes with where it is, in words."""
-    seen = set[str]()
-    for key, where in keys:
-        if key in seen:
-            raise UnfitError(f"the key {key!r} is there twice{where}")
-        seen.add(key)
-
-
-def _parse_yaml(text: str) -> Any:
-    check_size(text)
-    loader = Loader(text)
-    try:
-        node = loader.get_single_node()
-        if node is None:
-            return None
-        _count_values(node, {}, 0)
-        return loader.construct_document(node)
-    finally:
-        loader.dispose()
-
-
-def check_size(text: str) -> None:
-    """Checked before nodes are composed, which recurses in C without a limit."""
-    depth = values = 0
-    for event in yaml.parse(text, Loader=Loader):
-        values += isinstance(event, yaml.NodeEvent)
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            raise UnfitError(f"more than {MAX_DEPTH} levels")
-        if values > MAX_VALUES:
-            raise UnfitError(f"more than {MAX_VALUES} values")
-
-
-def _count_values(node: yaml.Node, seen: dict[int, int], depth: int) -> int:
-    """How many values the node stands for, every use of an alias counted; long text is several."""
-    if depth > MAX_DEPTH:
-        raise UnfitError("an alias refers to itself")
-    if id(node) in seen:
-        return seen[id(node)]
-    total = 1
-    if isinstance(node, yaml.ScalarNode):
-        total += len(node.value) // 10
-    elif isinstance(node, yaml.MappingNode):
-        _refuse_twice(
-            (key.value, f", again in line {key.start_mark.line + 1}")
-            for key, _ in node.value
-            if isinstance(key, yaml.ScalarNode)
-        )
-        total += sum(_count_values(part, seen, depth + 1) for pair in node.value for part in pair)
-    elif isinstance(node, yaml.SequenceNode):
-        total += sum(_count_values(part, seen, depth + 1) for part in node.value)
-    if total > MAX_VALUES:
-        raise UnfitError(f"more than {MAX_VALUES} values, aliases written out")
-    seen[id(node)] = total
-    return total
-
-
 # What older or other editors' files have, and has no meaning here.
-OLD_GROUPS = {
-    "browser": "there are no browser tools",
-    "modes": "switch_mode is in every mode",
-}
+OLD_GROUPS = {"browser": "there are no browser tools", "modes": "switch_mode is in every mode"}
 IGNORED_KEYS = ("source", "iconName")
 KEYS = {key for name in ModeText.model_fields if name != "lines" for key in (name, to_camel(name))}
 EDGES = ("switches", "enterFrom", "subtasks", "then")
@@ -160,7 +30,7 @@ _TO_RIGHTS = {name.lower(): name for name in ("permissions", "conversation", *ED
 MODES, PROMPTS = "customModes", "customModePrompts"
 MAX_MODES = 1000
 MAX_PARSED = 16
-"""Files of which is kept what they say."""
+"""The most files whose parsed modes are kept."""
 MAX_SHOWN = 100
 MAX_WARNINGS = 20
 
@@ -185,7 +55,7 @@ class ModesFile:
 def parse_modes(text: str, name: str, level: Level = Level.PROJECT) -> ModesFile:
     """The modes under ``customModes``; one that cannot be used is left out alone.
 
-    Raises ``ModeFileError`` for a file that is none; like ``refused`` it names the file, the mode,
+    Raises ``ModeFileError`` for a file without any; like ``refused`` it names the file, the mode,
     the field and the value.
     """
     data = parse_data(clean_layout(text), name)
@@ -241,7 +111,7 @@ def parse_permissions(text: str, name: str) -> Rules:
 PROJECT = "project.yaml"
 PROPERTIES = "properties.yaml"
 NO_MODES = (PROJECT, PROPERTIES)
-"""Files beside the clone's modes that are none."""
+"""Files in the folder of the clone's modes that hold no mode."""
 
 
 class _Project(BaseModel):
@@ -263,15 +133,15 @@ _RULES: TypeAdapter[dict[str, dict[str, Kind]]] = TypeAdapter(dict[str, dict[str
 _PROMPTS: TypeAdapter[dict[str, ModePrompt]] = TypeAdapter(dict[str, ModePrompt])
 
 
-def _find_slug(entry: Any) -> str:
+def _find_slug(entry: object) -> str:
     slug = entry.get("slug") if isinstance(entry, dict) else None
     return clean_name(slug) if isinstance(slug, str) else ""
 
 
 def _parse_mode(
-    entry: Any, name: str, level: Level, dropped: _Dropped, text: str, *place: str | int
+    entry: object, name: str, level: Level, dropped: _Dropped, text: str, *place: str | int
 ) -> Mode:
-    """``place`` is where in ``text`` it stands."""
+    """``place`` is the path of the entry in ``text``."""
     slug, lines = _find_slug(entry), dict[str, int]()
     where = f"{name}: mode {_shorten(slug)}" if slug else name
     try:
@@ -314,40 +184,42 @@ def _find_edge_lines(text: str, place: Sequence[str | int]) -> dict[str, int]:
     return lines
 
 
-def _clean_entry(entry: Mapping[str, Any], slug: str, dropped: _Dropped) -> dict[str, Any]:
+def _clean_entry(entry: Mapping[str, object], slug: str, dropped: _Dropped) -> dict[str, object]:
     """What a mode has of the keys that there are; raises ``ValueError`` for one near to a right."""
-    kept: dict[str, Any] = {}
+    kept: dict[str, object] = {}
     for key, value in entry.items():
         if key == "model" and value is not None and not re.fullmatch(MODEL, str(value)):
             why = "is neither 'offline' nor 'provider:name'; MODEL is used"
             _drop(f"the model {_shorten(value)} {why}", slug, dropped)
         elif key in KEYS:
-            is_name = key in ("slug", "name") and isinstance(value, str)
-            kept[key] = clean_name(value) if is_name else value
+            kept[key] = value
+            if key in ("slug", "name") and isinstance(value, str):
+                kept[key] = clean_name(value)
         elif near := get_close_matches(key.lower(), _TO_RIGHTS, 1, cutoff=0.85):
             raise ValueError(f"unknown key {_shorten(key)}; write {_TO_RIGHTS[near[0]]!r}")
         elif "permission" in key.lower():
             raise ValueError(f"unknown key {_shorten(key)}; write 'permissions'")
         elif key not in IGNORED_KEYS:
             _drop_key(key, slug, dropped)
-    if isinstance(kept.get("groups"), list):
-        kept["groups"] = list(_clean_groups(kept["groups"], slug, dropped))
+    if isinstance(groups := kept.get("groups"), list):
+        kept["groups"] = list(_clean_groups(groups, slug, dropped))
     return kept
 
 
-def _clean_groups(groups: Sequence[Any], slug: str, dropped: _Dropped) -> Iterator[Any]:
+def _clean_groups(groups: Sequence[object], slug: str, dropped: _Dropped) -> Iterator[object]:
     for group in groups:
-        is_pair = isinstance(group, list) and bool(group)
-        name = group[0] if is_pair else group
+        name, options = (
+            (group[0], group[1:]) if isinstance(group, list) and group else (group, None)
+        )
         if isinstance(name, str):
             name = clean_name(name)
         if isinstance(name, str) and name in OLD_GROUPS:
             _drop(f"group {name!r} is dropped: {OLD_GROUPS[name]}", slug, dropped)
         else:
-            yield [name, *group[1:]] if is_pair else name
+            yield name if options is None else [name, *options]
 
 
-def _parse_prompts(entries: Any, dropped: _Dropped) -> dict[str, ModePrompt]:
+def _parse_prompts(entries: object, dropped: _Dropped) -> dict[str, ModePrompt]:
     """Words carry no rights, so those that do not fit are dropped."""
     try:
         return _PROMPTS.validate_python(entries or {})
@@ -383,7 +255,7 @@ def _describe_problems(error: ValidationError, subject: str = "the mode") -> str
     )
 
 
-def _describe_problem(problem: Any) -> str:
+def _describe_problem(problem: ErrorDetails) -> str:
     """A problem that pydantic found, in words for somebody who writes a modes file."""
     kind = problem["type"]
     if kind in ("enum", "literal_error"):
@@ -406,5 +278,5 @@ _TEXTS = {
 }
 
 
-def _shorten(value: Any) -> str:
+def _shorten(value: object) -> str:
     return to_one_line(repr(value) if not isinstance(value, str) else f"'{value}'", MAX_SHOWN)

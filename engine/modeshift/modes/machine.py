@@ -5,7 +5,7 @@ the turn is doing). The only module that imports python-statemachine.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from threading import Lock
 from types import SimpleNamespace
@@ -141,8 +141,10 @@ class Chart:
         return _LABEL.sub(write, f"{self._class:mermaid}".strip())
 
 
-_charts: dict[Any, Chart] = {}
-"""The last ones: making one takes 5 ms, and a tool that is new does not change it."""
+_Transitions = dict[str, list[dict[str, object]]]
+"""By event, where it leads; as the library takes it."""
+_charts: dict[tuple[object, str, ChartData], Chart] = {}
+"""The charts made last: making one takes 5 ms, and a new tool does not change it."""
 
 
 def build_chart(modes: Sequence[ModeText], default: str, data: ChartData) -> Chart:
@@ -172,7 +174,7 @@ def _state(slug: str) -> str:
 
 def _list_ways(
     edges: EdgeTable, ids: Mapping[str, str]
-) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+) -> tuple[_Transitions, dict[str, _Transitions]]:
     """The events that move only the mode region: on the parent of the modes, and by mode.
 
     On the parent, and internal: one edge per target rather than per pair, and the sibling region
@@ -180,8 +182,8 @@ def _list_ways(
     takes 9 ms in a catalog of 200 modes. What an own edge does not allow must not fall through to
     the parent's, which is why a person's event is another.
     """
-    own: dict[str, dict[str, Any]] = {slug: {} for slug in ids}
-    on_parent: dict[str, Any] = {}
+    own: dict[str, _Transitions] = {slug: {} for slug in ids}
+    on_parent: _Transitions = {}
     tables = {way: tuple(ids[slug] for slug in ids if edges.has_table(slug, way)) for way in Way}
     for slug, id in ids.items():
         ways = [way for way in Way if way is Way.HAND or not edges.is_guarded(slug)]
@@ -196,15 +198,15 @@ def _list_ways(
     return on_parent, own
 
 
-def _build_guard(ids: Collection[str]) -> Any:
-    def In(machine: Any) -> bool:  # noqa: N802  # as the library's, which takes 40 000 at 200 modes
+def _build_guard(ids: Collection[str]) -> Callable[[StateChart[Any]], bool]:
+    def In(machine: StateChart[Any]) -> bool:  # noqa: N802  # as the library's, which takes 40 000 at 200 modes
         return any(state.id in ids for state in machine.configuration)
 
     return In
 
 
-def _build_condition(edge: Edge) -> Any:
-    def holds(model: Any) -> bool:
+def _build_condition(edge: Edge) -> Callable[[SimpleNamespace], bool]:
+    def holds(model: SimpleNamespace) -> bool:
         return edge.is_open(model.facts)
 
     holds.__name__ = edge.when  # as the diagram has it
@@ -231,7 +233,7 @@ def _build_class(
     }
     for source, event, target in data.edges:
         phases[source]["on"].setdefault(event, []).append({"target": target})
-    to_idle: dict[str, Any] = {Event.RESET: [{"target": Phase.IDLE, "internal": True}]}
+    to_idle: _Transitions = {Event.RESET: [{"target": Phase.IDLE, "internal": True}]}
     regions = {
         "mode": {
             "name": _ALONG_EDGES if edges.has_limits else _ANYWHERE,
@@ -251,11 +253,11 @@ def _build_class(
 
 
 MAX_SERVER_TOOLS = 100
-"""Of all MCP servers together, in a mode: several providers take 128 tools in all."""
+"""The most tools of all MCP servers in a mode: several providers take 128 tools in all."""
 
 
 class Machine:
-    """The chart of one catalog with one set of tools, and what follows from where it is."""
+    """The chart of one catalog and one set of tools, with the node and the tools of each state."""
 
     def __init__(
         self,

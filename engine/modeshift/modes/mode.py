@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from hashlib import sha256
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
@@ -77,7 +77,7 @@ class Grant(_Data):
 
     @field_validator("sandbox", mode="before")
     @classmethod
-    def _says_which(cls, sandbox: Any) -> Any:
+    def _says_which(cls, sandbox: object) -> object:
         return "" if sandbox is None else sandbox  # only called if the file has the key
 
     @model_validator(mode="after")
@@ -96,14 +96,11 @@ class Grant(_Data):
         return _is_named(self.servers, server)
 
     def has_tool(self, tool: str) -> bool:
-        """Whether it is for a tool of such a server."""
+        """Whether the grant is for the tool, by its name at the server."""
         return _is_named(self.tools, tool)
 
     def permits(self, path: str) -> bool:
-        """Whether ``path``, relative to the workspace and resolved, may be changed.
-
-        Raises ``SlowPatternError``.
-        """
+        """Whether the resolved ``path`` may be changed; raises ``SlowPatternError``."""
         return is_found(self.file_regex or "", path)
 
 
@@ -145,12 +142,12 @@ class ModeText(_Data):
     permissions: Mapping[str, Mapping[_Pattern, Kind]] = Field(default_factory=dict)
     model: Annotated[str, Field(pattern=MODEL)] | None = None
     """``provider:name`` or ``offline``; None for the model in the settings."""
-    model_parameters: Mapping[str, Any] = Field(default_factory=dict)
+    model_parameters: Mapping[str, object] = Field(default_factory=dict)
     """For the model's client, such as ``reasoning_effort``; they win over the settings'."""
     switches: SwitchEdges | None = None
-    """Where the model may ask to go from here; None for anywhere."""
+    """The modes that the model may ask for from here; None for any."""
     enter_from: EntryEdges | None = None
-    """From where it may come here; None for from anywhere."""
+    """The modes from which it may come here; None for any."""
     subtasks: tuple[str, ...] | None = None
     """The modes in which it may begin sub-tasks; None for any."""
     conversation: tuple[Part, ...] = get_args(Part)
@@ -171,7 +168,7 @@ class ModeText(_Data):
 
     @field_validator("groups", mode="before")
     @classmethod
-    def _pairs_to_grants(cls, groups: Any) -> Any:
+    def _pairs_to_grants(cls, groups: object) -> object:
         if isinstance(groups, list) and len(groups) > MAX_GROUPS:
             raise ValueError(f"{len(groups)} groups; {MAX_GROUPS} are the limit")
         return [_as_grant(group) for group in groups] if isinstance(groups, list) else groups
@@ -186,7 +183,7 @@ class ModeText(_Data):
 
     @field_validator("permissions", mode="before")
     @classmethod
-    def _kind_to_patterns(cls, permissions: Any) -> Any:
+    def _kind_to_patterns(cls, permissions: object) -> object:
         return with_patterns(permissions)
 
     @property
@@ -227,7 +224,7 @@ class ModeText(_Data):
         return f"{words}(paths that match `{grant.file_regex}`)"
 
 
-def _as_grant(group: Any) -> Any:
+def _as_grant(group: object) -> object:
     if isinstance(group, str):
         return {"group": group}
     if isinstance(group, list) and len(group) == 2 and isinstance(group[1], dict):
@@ -270,7 +267,7 @@ class Mode(ModeText):
     """Rules that apply where the mode's own permissions say nothing."""
 
     @override
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+    def model_copy(self, *, update: Mapping[str, object] | None = None, deep: bool = False) -> Self:
         copied = super().model_copy(update=update, deep=deep)
         vars(copied).pop("digest", None)  # pydantic hands on what was computed of the original
         return copied

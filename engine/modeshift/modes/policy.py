@@ -1,13 +1,9 @@
-"""The host's limit: a mode that a thread's rights never exceed, whatever mode the thread is in.
+"""``verdict``: whether a call is allowed, asks a person or is denied, by its mode and the rules."""
 
-Every call is judged in both modes, and the stricter verdict counts. A limit is for the host to
-set and to lift; what the model asks for or a person approves does not change it.
-"""
-
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 
 from modeshift.modes.effects import Risk, ServerTool, ToolSpec
 from modeshift.modes.errors import (
@@ -18,6 +14,7 @@ from modeshift.modes.errors import (
     describe_error,
 )
 from modeshift.modes.mode import Grant, Level, Mode, SourcedPermissions
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.rules.command_lines import split_line
 from modeshift.modes.rules.files import SECONDS, SlowPatternError, get_protection, is_secret
 from modeshift.modes.rules.matching import Subject
@@ -37,12 +34,12 @@ def list_free_commands(mode: Mode, tool: ToolSpec) -> list[str]:
 
 
 def only_looks(mode: Mode, tool: ToolSpec) -> bool:
-    """Whether the tool changes nothing in the mode, as its group there or its lack makes it."""
+    """Whether the tool can change nothing in the mode: it runs read-only commands alone."""
     return mode.is_closed_off(tool.group) or bool(list_free_commands(mode, tool))
 
 
 def has_only_read_tools(mode: Mode) -> bool:
-    """Whether of MCP servers it has only tools that say of themselves that they are read-only.
+    """Whether the mode has only those tools of MCP servers that call themselves read-only.
 
     Such is a mode whose commands change nothing and that may not edit every file.
     """
@@ -52,7 +49,7 @@ def has_only_read_tools(mode: Mode) -> bool:
 
 
 def find_risk(mode: Mode, tools: Iterable[ToolSpec]) -> tuple[Risk, str]:
-    """What the mode can do at most with the tools that it has; the risk, and in words."""
+    """The most that the mode can do with its tools: as a risk, and in words."""
     words: dict[Risk, dict[str, None]] = {
         "high": {},
         "middle": {},
@@ -116,7 +113,7 @@ class Verdict:
     is_read_only: bool = False
     """For ``allow``: the command should change nothing, and the sandbox enforces that."""
     is_closed_off: bool = False
-    """As mode or limit has it, the command runs in the read-only sandbox, asked about or not."""
+    """Whether mode or limit has the command run in the read-only sandbox, asked about or not."""
     condition: str = ""
     """For ``ask``: the condition of the edge that a switch follows, which is met."""
     is_by_edge: bool = False
@@ -138,7 +135,7 @@ class Verdict:
 def verdict(
     mode: Mode,
     tool: ToolSpec,
-    args: Mapping[str, Any] | None,
+    args: JsonObject | None,
     approvals: Approvals,
     remembered: Collection[tuple[str, bool]] = (),
 ) -> Verdict:
@@ -174,7 +171,7 @@ def verdict(
 
 
 def _judge_parts(  # what a verdict depends on
-    mode: Mode, tool: ToolSpec, args: Mapping[str, Any], command: str, approvals: Approvals,
+    mode: Mode, tool: ToolSpec, args: JsonObject, command: str, approvals: Approvals,
     remembered: Collection[tuple[str, bool]],
 ) -> Verdict | None:  # fmt: skip
     """Allows a line of several commands of which each is allowed; None if one is not."""
@@ -187,7 +184,7 @@ def _judge_parts(  # what a verdict depends on
 
 
 def _check_limits(
-    mode: Mode, tool: ToolSpec, args: Mapping[str, Any] | None, subject: Subject | None
+    mode: Mode, tool: ToolSpec, args: JsonObject | None, subject: Subject | None
 ) -> Verdict | None:
     """Limits that no rule, policy or remembered approval lifts; ``deny`` wins over ``ask``."""
     limits = (
@@ -200,7 +197,7 @@ def _check_limits(
 
 
 def _check_group(
-    mode: Mode, tool: ToolSpec, args: Mapping[str, Any] | None, subject: Subject | None
+    mode: Mode, tool: ToolSpec, args: JsonObject | None, subject: Subject | None
 ) -> Verdict | None:
     """Denies tools of groups that the mode lacks, and files that its ``fileRegex`` excludes."""
     if tool.group is None:
@@ -254,7 +251,7 @@ def _check_server(mode: Mode, grant: Grant, tool: ToolSpec, served: ServerTool) 
 
 
 def _check_file_regex(
-    mode: Mode, grant: Grant, tool: ToolSpec, args: Mapping[str, Any] | None
+    mode: Mode, grant: Grant, tool: ToolSpec, args: JsonObject | None
 ) -> Verdict | None:
     if grant.file_regex is None:
         return None
@@ -294,7 +291,7 @@ def _check_denials(mode: Mode, tool: ToolSpec, subject: Subject | None) -> Verdi
     return possible
 
 
-def _check_files(tool: ToolSpec, args: Mapping[str, Any] | None) -> Verdict | None:
+def _check_files(tool: ToolSpec, args: JsonObject | None) -> Verdict | None:
     """Denies writes below ``.git``; asks for protected files, and files that look secret."""
     if not (tool.effect.reads_files or tool.effect.changes_files):
         return None
@@ -315,7 +312,7 @@ def _check_files(tool: ToolSpec, args: Mapping[str, Any] | None) -> Verdict | No
     return None
 
 
-def _list_paths(tool: ToolSpec, args: Mapping[str, Any] | None) -> list[str]:
+def _list_paths(tool: ToolSpec, args: JsonObject | None) -> list[str]:
     return [args[name] for name in tool.paths if args[name] is not None] if args else []
 
 
@@ -357,68 +354,6 @@ def _apply_effect(mode: Mode, tool: ToolSpec, approvals: Approvals) -> Verdict:
     return Verdict("ask", f"{effect.does}{whose}")
 
 
-_STRICTNESS = ("allow", "ask", "deny")
-
-
-def make_strictest(slug: str) -> Mode:
-    """What stands for a limit whose mode no longer exists: no tool that needs a group."""
-    return Mode.model_construct(
-        slug=slug, name=repr(slug), role_definition="-", groups=(), description="no longer exists"
-    )
-
-
-def cut_verdict(by_mode: Verdict, limit: Mode, by_limit: Verdict) -> Verdict:
-    """The stricter of the mode's verdict and the limit's."""
-    if by_limit.kind == "deny" and by_mode.kind != "deny":
-        reason = f"{describe_limit(limit)} {by_limit.reason}"
-        return replace(by_limit, reason=reason, is_missing=False)
-    stricter = max(by_mode, by_limit, key=lambda judgement: _STRICTNESS.index(judgement.kind))
-    return replace(
-        stricter,
-        always_asks=by_mode.always_asks or by_limit.always_asks,
-        is_read_only=by_mode.is_read_only or by_limit.is_read_only,
-    )
-
-
-def find_unheld(limit: Mode, tool: ToolSpec) -> str | None:
-    """Why the tool cannot be held to a limit; None if it can. Begins with the error's name."""
-    if not tool.effect.owns_tools:
-        return None
-    return (
-        f"unsupported_mode: {tool.name} runs an agent with tools of its own, and nothing holds "
-        f"that to {limit.name} mode"
-    )
-
-
 def is_offered(mode: Mode, tool: ToolSpec) -> bool:
     """Whether a model in this mode has the tool."""
     return verdict(mode, tool, None, Approvals.MANUAL).kind != "deny"
-
-
-def is_within(mode: Mode, limit: Mode, tools: Iterable[ToolSpec]) -> bool:
-    """Whether a mode offers no tool, and no file to edit, that the limit does not offer.
-
-    A mode that is not within it may still be the thread's: then its rights are cut.
-    """
-    if mode.slug == limit.slug:
-        return True
-    return all(_is_tool_within(mode, limit, tool) for tool in tools if is_offered(mode, tool))
-
-
-def _is_tool_within(mode: Mode, limit: Mode, tool: ToolSpec) -> bool:
-    if not is_offered(limit, tool):
-        return False
-    if tool.group is None or (grant := mode.grant(tool.group)) is None:
-        return True
-    # The limit may offer it for a few commands alone.
-    most = limit.grant(tool.group)
-    return (
-        most is not None
-        and most.file_regex in (None, grant.file_regex)
-        and most.sandbox in (None, grant.sandbox)
-    )
-
-
-def describe_limit(limit: Mode) -> str:
-    """For the model."""
-    return f"This thread is limited to what {limit.name} mode may do, and no approval changes that."

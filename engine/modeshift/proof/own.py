@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, Validat
 
 from modeshift.modes.edges.conditions import check_condition, parse_condition
 from modeshift.modes.errors import ConfigurationError, describe_misfit
-from modeshift.modes.files import parse_data
+from modeshift.modes.plain_data import parse_data
 from modeshift.modes.policy import only_looks
 from modeshift.proof.moves import Move
 from modeshift.proof.places import Place

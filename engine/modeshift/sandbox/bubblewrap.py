@@ -124,7 +124,7 @@ counted from outside, which one that doubles outruns. dash has another letter fo
 
 
 def _close_off(options: SandboxOptions, calling: Calling) -> tuple[SandboxOptions, Calling]:
-    """Whatever the settings say, and never without the filter, which keeps sockets shut."""
+    """Shut network and workspace, whatever is set; raises ``OSError`` without a filter."""
     if not seccomp.has_filter():
         raise OSError("there is no filter of system calls for this machine")
     return options._replace(has_network=False), replace(calling, edits_freely=False)
@@ -181,7 +181,7 @@ def _read_output(command: list[str]) -> str:
 
 
 def _mount_for_git(protection: Protection, mounts: Mounts, keep: Callable[[int], str]) -> Mounts:
-    """Its attributes; and empty files for hidden ones, as git gives up on an unreadable file."""
+    """Git's attributes; and empty files for hidden ones, as git gives up on an unreadable file."""
     contents = {
         path: b""
         for path, option in mounts.items()

@@ -28,7 +28,7 @@ _LIBC = ctypes.CDLL(None)
 
 
 class FolderWatcher:
-    """For one process, and one thread at a time.
+    """Watches folders for one process, and for one thread at a time.
 
     A change can be read as soon as the system call that makes it has returned, in the sandbox too.
     """

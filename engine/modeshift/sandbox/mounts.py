@@ -21,7 +21,7 @@ ROOT = "."
 
 
 class Protection(NamedTuple):
-    """Paths relative to ``root``, the workspace."""
+    """What is protected in a workspace: paths relative to ``root``, its folder."""
 
     root: Path
     hidden: set[str]
@@ -175,10 +175,7 @@ def _mount_programs() -> Mounts:
 def mount_workspace(
     machine: Mounts, protection: Protection, keep: Callable[[int], str], calling: Calling
 ) -> Mounts:
-    """The workspace on the machine; ``keep`` gives the name of a descriptor for bubblewrap.
-
-    Raises ``OSError``.
-    """
+    """The mounts with the workspace; ``keep`` names a descriptor. Raises ``OSError``."""
     root, is_writable, only = protection.root, calling.edits_freely, calling.writable
     mounts = machine | _mount_root(protection, is_writable=is_writable and only is None)
     above = _keep_folders_above(protection) if is_writable else {}

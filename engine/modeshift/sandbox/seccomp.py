@@ -44,7 +44,7 @@ _MACHINES = {
 }
 _CLONE3 = 435
 _IO_URING = (425, 426, 427)
-"""Of every architecture."""
+"""The same numbers on every architecture."""
 
 
 def has_filter() -> bool:

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from modeshift.calls.judging import judge_question
+from modeshift.calls.judged_question import judge_question
 from modeshift.calls.remembered import ALL, check_forget, forget, list_remembered
 from modeshift.calls.ways import list_ways_out
 from modeshift.configuration.loading import get_served, get_served_cache

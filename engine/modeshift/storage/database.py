@@ -14,7 +14,7 @@ _MIGRATIONS = "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, ste
 class Executor(Protocol):
     """A transaction, or a database, where each statement is a transaction of its own."""
 
-    async def execute(self, statement: str, **values: Any) -> list[Row]:
+    async def execute(self, statement: str, **values: object) -> list[Row]:
         """The rows of a statement, of ``RETURNING`` too; ``:name`` stands for a value.
 
         Raises ``StorageError``, and then nothing is changed.
@@ -22,7 +22,7 @@ class Executor(Protocol):
 
 
 class Database(ABC):
-    """Opened at its first use; for any event loop. Statements must suit SQLite and Postgres."""
+    """Opened at its first use, for any event loop. Statements must suit SQLite and Postgres."""
 
     clock: str = "NULL"
     """SQL for the seconds of the one clock of all its machines; NULL for a file of one machine."""
@@ -34,7 +34,7 @@ class Database(ABC):
         self.name = name
 
     @abstractmethod
-    async def execute(self, statement: str, **values: Any) -> list[Row]:
+    async def execute(self, statement: str, **values: object) -> list[Row]:
         """As ``Executor.execute``."""
 
     @abstractmethod

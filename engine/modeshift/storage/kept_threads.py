@@ -16,7 +16,7 @@ from modeshift.modes.errors import InvalidInputError
 from modeshift.storage.database import Database, Executor
 
 NAMESPACE = "modeshift"
-"""Of the store, below which each thread has a namespace of its own for what the host sets."""
+"""The part of the store in which each thread has a namespace for what the host sets."""
 COLUMNS = {
     "checkpoints": "thread_id",
     "writes": "thread_id",
@@ -79,15 +79,15 @@ def rename_keys(saved: CheckpointTuple | None) -> CheckpointTuple | None:
     return saved
 
 
-class KeptThreads(BaseCheckpointSaver[Any]):
+class KeptThreads(BaseCheckpointSaver[str]):
     """A checkpointer that deletes and copies all that there is of a thread, in one transaction."""
 
     database: Database
     beside: ClassVar[WeakSet[Any]] = WeakSet()
-    """What has more of threads; its ``forget`` blocks."""
+    """Whatever else keeps something of threads; its ``forget`` blocks."""
 
     @property
-    def read_history(self) -> Callable[..., Any]:
+    def read_history(self) -> Callable[..., object]:
         """LangGraph's method, by a name that a wrapper of the checkpointer hands on."""
         return self.aget_delta_channel_history
 

@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Any
 from weakref import WeakKeyDictionary
 
 from psycopg import AsyncConnection, Error
@@ -16,13 +15,13 @@ from modeshift.modes.errors import ConfigurationError, StorageError
 from modeshift.storage.database import Database, Executor, Row
 
 MAX_CONNECTIONS = 4
-"""At most so many for one event loop."""
+"""The most connections of one event loop."""
 _MIGRATION_LOCK = 0x6D6F6465
 _NAME = re.compile(r"(?<!:):([a-z_]+)")
 _Pool = AsyncConnectionPool[AsyncConnection[Row]]
 
 
-def _parse(url: str) -> dict[str, Any]:
+def _parse(url: str) -> dict[str, str | int | None]:
     """Raises ``ConfigurationError`` without the URL's text, which has the password."""
     authority, _, path = url.partition("://")[2].partition("?")[0].partition("/")
     with suppress(Error):
@@ -41,14 +40,14 @@ class _Transaction:
     def __init__(self, connection: AsyncConnection[Row]) -> None:
         self._connection = connection
 
-    async def execute(self, statement: str, **values: Any) -> list[Row]:
+    async def execute(self, statement: str, **values: object) -> list[Row]:
         written = _NAME.sub(r"%(\1)s", statement.replace("%", "%%")).encode()
         cursor = await self._connection.execute(written, values)
         return [] if cursor.description is None else await cursor.fetchall()
 
 
 class PostgresDatabase(Database):
-    """A connection that has died is replaced before it is used."""
+    """A database of Postgres; a connection that has died is replaced before it is used."""
 
     clock = "extract(epoch FROM clock_timestamp())::double precision"
     columns = (
@@ -65,7 +64,7 @@ class PostgresDatabase(Database):
         self._pools = WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool]()
 
     @override
-    async def execute(self, statement: str, **values: Any) -> list[Row]:
+    async def execute(self, statement: str, **values: object) -> list[Row]:
         with self.named_errors():
             async with (await self.open_pool()).connection() as connection:
                 return await _Transaction(connection).execute(statement, **values)

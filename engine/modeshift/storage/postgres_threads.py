@@ -43,10 +43,7 @@ def _fenced(write: _Write) -> _Write:
 
 
 class PostgresSaver(KeptThreads, AsyncPostgresSaver):
-    """A checkpointer that uses several connections at a time.
-
-    Of a run whose hold on the thread has ended it stores nothing.
-    """
+    """Uses several connections at once; stores nothing for a run whose hold has ended."""
 
     database: PostgresDatabase
     aput = _fenced(AsyncPostgresSaver.aput)
@@ -73,7 +70,7 @@ class PostgresSaver(KeptThreads, AsyncPostgresSaver):
 
 
 async def build_saver(database: Database) -> PostgresSaver:
-    """For this event loop."""
+    """The checkpointer for this event loop."""
     assert isinstance(database, PostgresDatabase)
     saver = PostgresSaver(await database.open_pool())  # type: ignore[arg-type]  # its own cursors
     saver.database = database
@@ -83,7 +80,7 @@ async def build_saver(database: Database) -> PostgresSaver:
 
 
 async def build_store(database: Database) -> AsyncPostgresStore:
-    """For this event loop."""
+    """The store for this event loop."""
     assert isinstance(database, PostgresDatabase)
     return AsyncPostgresStore(await database.open_pool())  # type: ignore[arg-type]  # as above
 

@@ -1,4 +1,4 @@
-"""``SqliteDatabase``: a file. Each connection has a thread, and so may be used in any loop."""
+"""``SqliteDatabase``: a database in a file, whose connections can be used in any event loop."""
 
 import asyncio
 import sqlite3
@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 from weakref import finalize
 
 from typing_extensions import override
@@ -30,7 +30,7 @@ class _Connection:
         self._thread = ThreadPoolExecutor(1, "sqlite")
         self._sqlite: sqlite3.Connection | None = None
 
-    async def execute(self, statement: str, **values: Any) -> list[Row]:
+    async def execute(self, statement: str, **values: object) -> list[Row]:
         return await self.run(lambda opened: opened.execute(statement, values).fetchall())
 
     async def end(self, statement: str) -> None:
@@ -107,7 +107,7 @@ class SqliteDatabase(Database):
         self._lock = Lock()
 
     @override
-    async def execute(self, statement: str, **values: Any) -> list[Row]:
+    async def execute(self, statement: str, **values: object) -> list[Row]:
         return await self._alone.execute(statement, **values)
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:

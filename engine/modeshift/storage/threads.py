@@ -14,6 +14,7 @@ from langgraph.store.sqlite import SqliteStore
 from typing_extensions import override
 
 from modeshift.modes.errors import StorageError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.storage.database import Database
 from modeshift.storage.kept_threads import AUDIT_ENDS, DELETED, NAMESPACE, KeptThreads, rename_keys
 from modeshift.storage.sqlite import SqliteDatabase
@@ -140,7 +141,7 @@ class WholeBatches(BaseStore):
 
 
 @asynccontextmanager
-async def open_saver(database: Database) -> AsyncIterator[BaseCheckpointSaver[Any]]:
+async def open_saver(database: Database) -> AsyncIterator[BaseCheckpointSaver[str]]:
     """The checkpointer; ``prepare_tables`` has been called before."""
     if isinstance(database, SqliteDatabase):
         yield WholeWrites(database)
@@ -186,7 +187,7 @@ async def prepare_tables(database: Database) -> None:
 
 
 async def _set_up_store(database: SqliteDatabase) -> None:
-    """The library's own fails where another process does the same at the same time."""
+    """Make its tables: the library's own way fails where another process does so meanwhile."""
     for is_last in (*[False] * 100, True):
         try:
             await database.run(lambda opened: SqliteStore(opened).setup())
@@ -198,14 +199,14 @@ async def _set_up_store(database: SqliteDatabase) -> None:
             return
 
 
-def find_database(saver: BaseCheckpointSaver[Any]) -> Database | None:
-    """Where it stores; None for a checkpointer that is not ours, such as a platform's."""
+def find_database(saver: BaseCheckpointSaver[str]) -> Database | None:
+    """Where a checkpointer stores; None for one that is not ours, such as a platform's."""
     database = getattr(saver, "database", None)  # the dev server hands on a wrapped one
     return database if isinstance(database, Database) else None
 
 
-async def has_checkpoint(saver: BaseCheckpointSaver[Any], thread: str, checkpoint: str) -> bool:
-    """Whether it is stored; a checkpointer that is not ours has to read the whole."""
+async def has_checkpoint(saver: BaseCheckpointSaver[str], thread: str, checkpoint: str) -> bool:
+    """Whether a checkpoint is stored; a checkpointer that is not ours has to read all of it."""
     if (database := find_database(saver)) is not None:
         select = "SELECT 1 FROM checkpoints WHERE thread_id = :thread AND checkpoint_id = :id"
         return bool(await database.execute(select, thread=thread, id=checkpoint))
@@ -213,7 +214,7 @@ async def has_checkpoint(saver: BaseCheckpointSaver[Any], thread: str, checkpoin
     return await saver.aget_tuple({"configurable": here}) is not None
 
 
-async def read_newest(database: Database, thread: str, checkpoint: str = "") -> dict[str, Any]:
+async def read_newest(database: Database, thread: str, checkpoint: str = "") -> JsonObject:
     """What a thread's checkpoint itself has: not the messages, for which all would be read."""
     configurable = {"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint}
     async with open_saver(database) as saver:

@@ -14,7 +14,8 @@ from tempfile import TemporaryDirectory
 import httpx
 
 from modeshift.agent import APPROVE, open_agent
-from modeshift.modes.policy import Approvals, cut_verdict, verdict
+from modeshift.modes.limits import cut_verdict
+from modeshift.modes.policy import Approvals, verdict
 from modeshift.project import load_project
 from modeshift.testing.agent import make_agent
 from modeshift.testing.check import expect

@@ -1,8 +1,8 @@
 """``AuditEntry``: who decided what, or what has run, in a chain of digests for each thread.
 
 An entry's digest is of the entry and of the digest before it, so one that is changed, left out or
-put elsewhere is found by whoever knows the last one. It is written by the process that goes on with
-the thread, before what it tells of has an effect, or behind it.
+put elsewhere is found by whoever knows the last one. It is written by the process that runs the
+thread, before what it tells of takes effect, or right after.
 """
 
 import json
@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
+from modeshift.modes.plain_data import JsonObject
 from modeshift.storage.database import Executor
 
 _LAST = """
@@ -39,8 +39,8 @@ class AuditEntry:
     digest: str
 
     @property
-    def values(self) -> dict[str, Any]:
-        """What it tells."""
+    def values(self) -> JsonObject:
+        """The fields of the entry."""
         return dict(json.loads(self.text))
 
 
@@ -50,12 +50,9 @@ def chain(before: str, number: int, text: str) -> str:
 
 
 async def append_entry(
-    database: Executor, thread: str, reference: str, values: Mapping[str, Any]
+    database: Executor, thread: str, reference: str, values: Mapping[str, object]
 ) -> None:
-    """Add an entry, unless there is one with this reference: a step that was cut off comes again.
-
-    Raises ``StorageError``.
-    """
+    """Add an entry, unless it is there, as after a crash; raises ``StorageError``."""
     when = datetime.now(UTC).isoformat()
     text = json.dumps({"when": when, **values}, sort_keys=True, ensure_ascii=False)
     named = {"thread": thread, "reference": reference}
@@ -89,10 +86,10 @@ def find_breaks(entries: Sequence[AuditEntry]) -> Iterator[str]:
 
 
 def find_changed(entries: Sequence[AuditEntry], messages: Sequence[AnyMessage]) -> Iterator[str]:
-    """The results in the conversation that are others than those of the calls that have run.
+    """In words, the results in the conversation that are not those of the calls that have run.
 
-    A result that is there no more, as a summary has taken its place, is none. Small servers count
-    their calls anew in a fork, or behind a summary: a call is known by its message, too.
+    A result that a summary has replaced is none of them. Small servers number their calls again in
+    a fork, or after a summary, so a call is known by its message, too.
     """
     results, asking = dict[tuple[str | None, str], ToolMessage](), ""
     for one in messages:

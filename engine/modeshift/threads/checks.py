@@ -13,10 +13,12 @@ from modeshift.models.usage import Usage
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import InvalidInputError, UnknownModeError, describe_misfit
+from modeshift.modes.limits import find_unheld
 from modeshift.modes.phases import Phase
-from modeshift.modes.policy import Approvals, find_unheld, is_offered
+from modeshift.modes.plain_data import JsonObject
+from modeshift.modes.policy import Approvals, is_offered
 from modeshift.threads.deps import AgentDeps
-from modeshift.threads.mailbox import SETTINGS
+from modeshift.threads.mailbox import SETTINGS, StateValues
 from modeshift.threads.state import ModeChange, State, build_input_type, get_depth, list_own_keys
 
 Check = Callable[[Any], Any]
@@ -26,7 +28,7 @@ Check = Callable[[Any], Any]
 def _type_check(key: str, hint: Any) -> Check:
     adapter = TypeAdapter[Any](hint)
 
-    def check(value: Any) -> Any:
+    def check(value: object) -> object:
         try:
             return adapter.validate_python(value, strict=True)
         except ValidationError as error:
@@ -38,7 +40,7 @@ def _type_check(key: str, hint: Any) -> Check:
 
 
 def _member_check(key: str, members: Sequence[str]) -> Check:
-    def check(value: Any) -> str:
+    def check(value: object) -> str:
         if isinstance(value, str) and value in members:
             return str(value)
         known = ", ".join(members)
@@ -47,7 +49,7 @@ def _member_check(key: str, members: Sequence[str]) -> Check:
     return check
 
 
-def _check_ids(value: Any) -> list[str]:
+def _check_ids(value: object) -> list[str]:
     ids = [value] if isinstance(value, str) else value
     if not isinstance(ids, list) or not all(isinstance(id, str) for id in ids):
         raise InvalidInputError(
@@ -63,7 +65,7 @@ MARKED_AS_RESOLVED = (Command(goto=END), Command(goto=[END]))
 
 @cache
 def _list_checks(state: type, phases: tuple[str, ...]) -> dict[str, Check]:
-    """By key of a clone's state."""
+    """The checks of a clone's state, by key."""
     return {
         **{key: _type_check(key, hint) for key, hint in get_type_hints(state).items()},
         "approvals": _member_check("approvals", tuple(Approvals)),
@@ -72,7 +74,7 @@ def _list_checks(state: type, phases: tuple[str, ...]) -> dict[str, Check]:
     }
 
 
-_EMPTY: dict[str, Any] = {
+_EMPTY: dict[str, object] = {
     "approvals": Approvals.MANUAL.value,
     "phase": Phase.IDLE.value,
     "switch": None,
@@ -108,12 +110,12 @@ def _build_checks(
 ) -> dict[str, Check]:
     """The checks of the state's keys, among them which modes there are."""
 
-    def check_mode(slug: Any) -> str:
+    def check_mode(slug: object) -> str:
         if not isinstance(slug, str):
             raise UnknownModeError(slug, catalog)
         return catalog[slug].slug
 
-    def check_limit(slug: Any) -> str | None:
+    def check_limit(slug: object) -> str | None:
         if slug is None:
             return None
         limit = catalog[check_mode(slug)]
@@ -138,7 +140,7 @@ def build_input_check(catalog: Catalog, tools: Sequence[ToolSpec], state: type =
     }
     checks = {key: known[key] for key in get_type_hints(build_input_type(state))}
 
-    def check(run_input: Any) -> dict[str, Any]:
+    def check(run_input: object) -> dict[str, object]:
         if not isinstance(run_input, dict):
             raise InvalidInputError(f"a run's input is a mapping, not {run_input!r}")
         _check_keys(run_input, checks, "a run's input")
@@ -147,7 +149,7 @@ def build_input_check(catalog: Catalog, tools: Sequence[ToolSpec], state: type =
     return check
 
 
-def check_settings(deps: AgentDeps, settings: Mapping[str, Any]) -> dict[str, Any]:
+def check_settings(deps: AgentDeps, settings: Mapping[str, object]) -> JsonObject:
     """What the host sets in a thread; raises ``UserError``, also where a mode's key is missing."""
     known = _build_checks(deps.catalog, deps.toolbox.specs, State) | {"forget": _check_ids}
     checks = {key: known[key] for key in SETTINGS}
@@ -163,11 +165,11 @@ def build_update_check(
     tools: Sequence[ToolSpec],
     state: type = State,
     phases: tuple[str, ...] = PHASES,
-) -> Callable[[Any], None]:
+) -> Callable[[object], None]:
     """A check of what a command or ``update_state`` writes, before any of it is saved."""
     checks = _build_checks(catalog, tools, state, phases)
 
-    def check(update: Any) -> None:
+    def check(update: object) -> None:
         for key, value in read_writes(update):
             _check_keys([key], checks, "the state")
             checks[key](value)
@@ -188,7 +190,7 @@ def build_update_check(
     return check
 
 
-def check_turn(state: Mapping[str, Any], writes: Mapping[str, Any]) -> None:
+def check_turn(state: StateValues, writes: StateValues) -> None:
     """Raises ``InvalidInputError`` for a phase or sub-task that nothing in the thread goes with."""
     messages = [*state.get("messages", []), writes.get("messages")]
     after = {**state, **writes, "messages": messages}
@@ -203,14 +205,14 @@ def check_turn(state: Mapping[str, Any], writes: Mapping[str, Any]) -> None:
         raise InvalidInputError(f"phase {after['phase']!r} without a {key!r} in the state")
 
 
-def _check_keys(keys: Iterable[Any], known: Mapping[str, Check], what: str) -> None:
+def _check_keys(keys: Iterable[object], known: Mapping[str, Check], what: str) -> None:
     if unknown := [key for key in keys if key not in known]:
         raise InvalidInputError(
             f"unknown key {unknown[0]!r} in {what}; the keys are: {', '.join(known)}"
         )
 
 
-def read_writes(update: Any) -> Iterator[tuple[Any, Any]]:
+def read_writes(update: object) -> Iterator[tuple[Any, Any]]:
     """Keys and values, in each of the forms that LangGraph takes."""
     match update:
         case None:
@@ -241,7 +243,7 @@ def drop_invalid(
 
     Older versions saved such values, and a value of a type that has since changed is one too.
     """
-    kept: dict[str, Any] = {}
+    kept: dict[str, object] = {}
     dropped = []
     for key, value in state.items():
         valid = _keep_valid(_list_checks(kind, phases), key, value)
@@ -253,17 +255,17 @@ def drop_invalid(
 
 
 def overwrite_dropped(
-    state: State, dropped: Collection[str], changed: Mapping[str, Any]
-) -> dict[str, Any]:
+    state: State, dropped: Collection[str], changed: StateValues
+) -> dict[str, Overwrite]:
     """The update for the ``dropped`` keys whose channel would only add to what it has."""
     growing = {"mode_changes", "instructions", "parents", "subtasks"} & {*dropped}
-    values = cast("dict[str, Any]", state)
+    values: StateValues = state
     update = {key: Overwrite([*values.get(key, []), *changed.get(key, [])]) for key in growing}
     return update | ({"usage": Overwrite(Usage())} if "usage" in dropped else {})
 
 
-def _keep_valid(checks: Mapping[str, Check], key: str, value: Any) -> Any:
-    """``value`` itself where all of it fits."""
+def _keep_valid(checks: Mapping[str, Check], key: str, value: Any) -> object:
+    """What of ``value`` fits, or what replaces it; ``value`` itself where all of it fits."""
     if key == "messages":
         valid = [message for message in value if _fits(check_kept, message)]
         return value if len(valid) == len(value) else valid
@@ -274,7 +276,7 @@ def _keep_valid(checks: Mapping[str, Check], key: str, value: Any) -> Any:
     return _EMPTY.get(key, [])
 
 
-def _fits(check: Check, value: Any) -> bool:
+def _fits(check: Check, value: object) -> bool:
     try:
         check(value)
     except InvalidInputError:

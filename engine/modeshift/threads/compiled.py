@@ -5,7 +5,7 @@ LangGraph saves first and looks afterwards whether the value fits; one that does
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -24,11 +24,12 @@ from modeshift.messages.repair import build_rejection, find_open_calls
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.machine import MAX_SERVER_TOOLS
 from modeshift.modes.phases import Phase
+from modeshift.modes.plain_data import JsonObject
 from modeshift.storage.kept_threads import HOLD
 from modeshift.storage.threads import find_database
 from modeshift.threads.checks import MARKED_AS_RESOLVED, check_turn, read_writes
 from modeshift.threads.deps import AgentDeps
-from modeshift.threads.mailbox import RIGHTS, Mailbox
+from modeshift.threads.mailbox import RIGHTS, Mailbox, StateValues
 from modeshift.threads.routing import is_cut_off
 from modeshift.threads.started_calls import StartedCalls
 from modeshift.threads.state import Input, State, Switch, drop_approvals, list_switches
@@ -42,7 +43,7 @@ writes_anything: ContextVar[bool] = ContextVar("writes_anything", default=False)
 
 
 def with_known_tools(deps: AgentDeps) -> AgentDeps:
-    """With the tools that its servers are known to offer, and notices of those left out."""
+    """The parts with the tools that servers are known to offer, and notices of those left out."""
     tools, missing = bind_tools(deps.servers)
     deps = replace(deps, toolbox=deps.toolbox.with_tools(tools))
     notices = [*deps.notices, *missing]
@@ -64,7 +65,7 @@ class LiveDeps:
 
     @property
     def deps(self) -> AgentDeps:
-        """With the tools that are known now."""
+        """The parts with the tools that are known now."""
         offers = tuple(server.offer for server in self._first.servers)
         known, deps = self._known
         if known != offers:
@@ -72,8 +73,8 @@ class LiveDeps:
             self._known = offers, deps
         return deps
 
-    async def prepare(self, state: Mapping[str, Any]) -> AgentDeps:
-        """Have the servers started whose tools the thread's mode may have; what is known then."""
+    async def prepare(self, state: StateValues) -> AgentDeps:
+        """Start the servers whose tools the thread's mode may have; the parts with them."""
         if not self._first.servers:
             return self._first
         catalog, switches = self._first.catalog, list_switches(state.get("switch"))
@@ -93,13 +94,13 @@ Updates = Sequence[Sequence[StateUpdate]]
 
 
 class Agent(CompiledStateGraph[State, None, Input, State]):
-    """What ``build_agent`` makes."""
+    """The compiled graph of a clone, with its checks and its parts."""
 
     def __init__(
         self,
         *,
-        check: Callable[[Any], None],
-        check_input: Callable[[Any], Any],
+        check: Callable[[object], None],
+        check_input: Callable[[object], dict[str, object]],
         live: LiveDeps,
         **parts: Any,
     ) -> None:
@@ -192,7 +193,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         await Mailbox(self.store).put_input(thread, given, goes_on=goes_on)
         return input
 
-    async def _hold(self, config: RunnableConfig, options: dict[str, Any]) -> RunnableConfig:
+    async def _hold(self, config: RunnableConfig, options: dict[str, object]) -> RunnableConfig:
         """The run's config, by which it stores nothing more when another process takes over."""
         saver, journal = self.checkpointer, self.started_calls.journal
         if not isinstance(saver, BaseCheckpointSaver):
@@ -205,7 +206,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
             return config
         return RunnableConfig(**{**config, "configurable": {**here, HOLD: hold}})
 
-    async def _has_taken(self, thread: str, config: Any) -> bool:
+    async def _has_taken(self, thread: str, config: RunnableConfig) -> bool:
         """Whether the thread has the run's input: a server that was killed begins the run again."""
         config = config or {}
         run = config.get("configurable", {}).get("run_id") or config.get("metadata", {}).get(
@@ -219,12 +220,12 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         whole = RunnableConfig(configurable={"thread_id": thread})
         return bool([_ async for _ in saver.alist(whole, filter={"run_id": str(run)}, limit=1)])
 
-    async def _has_no_task(self, config: Any) -> bool:
+    async def _has_no_task(self, config: RunnableConfig) -> bool:
         """Whether a turn stands where LangGraph has nothing to go on with: ``intake`` does."""
         state = await self.aget_state(config)
         return not state.tasks and is_cut_off(state.values, state.tasks, state.interrupts)
 
-    async def _keep_finished(self, here: dict[str, Any]) -> None:
+    async def _keep_finished(self, here: dict[str, object]) -> None:
         """Store what a run had done when it was cut off, which LangGraph drops for an input."""
         saver = self.checkpointer
         if not isinstance(saver, BaseCheckpointSaver) or here.get("checkpoint_id"):
@@ -240,7 +241,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
             if not state.interrupts and any(task.result is not None for task in state.tasks):
                 await self.aupdate_state(thread, None, as_node=END)
 
-    async def _drop_known(self, input: dict[str, Any], config: Any) -> dict[str, Any]:
+    async def _drop_known(self, input: JsonObject, config: RunnableConfig) -> JsonObject:
         """A run's input without the answers that the thread has: a client may send all it shows.
 
         They would take the place of those, without thinking and with calls of other ids.
@@ -300,7 +301,7 @@ def _set_later(update: StateUpdate, switch: Switch) -> StateUpdate:
     return update._replace(values=values)
 
 
-def _get_answer_id(given: Any) -> str | None:
+def _get_answer_id(given: object) -> str | None:
     """The id of an assistant's message in a run's input, in each form that LangChain takes."""
     match given:
         case AIMessage(id=str(id)) | {"id": str(id), "type": "ai" | "AIMessageChunk"}:

@@ -20,7 +20,7 @@ from modeshift.tools.workspace.undo_log import UndoLog
 
 
 async def no_environment() -> str:
-    """Where the model is not told where it works."""
+    """The environment, where the model is to know nothing of it."""
     return ""
 
 
@@ -31,7 +31,7 @@ class AgentDeps(BoundModes):
     approvals: Approvals = Approvals.MANUAL
     """The policy that a new thread starts with."""
     rules_at: Mapping[str, str] = field(default_factory=dict)
-    """What is told once a call names a path, or one in a folder, which ends in a slash."""
+    """Rules by the path, or the folder (``a/``), of which a call must name something."""
     describe_environment: Callable[[], Awaitable[str]] = no_environment
     """Where the agent works, as the model is told at a turn's start if it has changed."""
     notices: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class AgentDeps(BoundModes):
     max_switches: int = 10
     """How often the mode is switched in a turn, where the model asks."""
     ceilings: Ceilings | None = None
-    """What may be taken before a person is asked; None for whatever is asked for."""
+    """How much may be used before a person is asked; None for any amount."""
     notifier: Notifier | None = None
     started_calls: StartedCalls = field(default_factory=StartedCalls)
     tests: ProjectTests | None = None
@@ -66,7 +66,7 @@ class AgentDeps(BoundModes):
 
     @property
     def undo_log(self) -> UndoLog | None:
-        """None where it is off, or would be in the workspace."""
+        """The log; None where undo is off, or the log would be in the workspace."""
         log = self.started_calls.undo
         return log if log and not log.folder.is_relative_to(self.toolbox.workspace.root) else None
 

@@ -73,7 +73,7 @@ async def read_facts(
 
 
 def enter_mode(state: State) -> Facts:
-    """The facts when the thread enters another mode; a sub-task's are its mode's, wherever."""
+    """The facts when the thread enters another mode; in a sub-task they stay as they are."""
     facts = state.get("facts", {})
     return facts if state.get("subtask") else {**facts, "mode": []}
 
@@ -90,7 +90,7 @@ def end_conversation(
     mode = {*after.get("mode", ())} - {PLAN} | {*before.get("mode", ())}
     if _has_plan(deps, slug, files):
         mode.add(PLAN)
-    if slug != parent["mode"]:  # which was entered by hand
+    if slug != parent["mode"]:  # a person or the host has chosen another
         mode.clear()
     return {**after, "mode": sorted(mode), "conversation": before.get("conversation", [])}
 
@@ -114,7 +114,7 @@ async def begin_thread(deps: AgentDeps, state: State) -> Facts | None:
         return {**facts, "tests": await digest_tests(deps)}
     except (OSError, ValueError) as error:
         _log_once(CHANGED, error)
-        return {**facts, "tests": ""}  # what they were cannot be told later either
+        return {**facts, "tests": ""}  # what they were will not be known later either
 
 
 async def digest_tests(deps: AgentDeps) -> str:

@@ -33,7 +33,7 @@ from modeshift.threads.owners import Owner
 T = TypeVar("T")
 CallState = Literal["started", "done", "failed", "unknown"]
 FileDigests = Mapping[str, str]
-"""Of files, by path."""
+"""Digests of files, by path."""
 UNREADABLE = "unreadable"
 """In the place of a digest: nobody can say what the file holds."""
 LEASE = 30.0
@@ -89,9 +89,9 @@ class BegunCall:
     """Whether its lease has ended."""
     before: FileDigests
     after: FileDigests
-    """Of the files that it edits: as it is to leave them, or has left them."""
+    """Digests of the files that it edits, as it is to leave them or has left them."""
     done: Done
-    """What facts follow from."""
+    """The call as facts follow from it."""
     result: ToolMessage | None = None
 
     @classmethod
@@ -120,19 +120,19 @@ class BegunCall:
 
 
 class Journal:
-    """One to a process and database. Raises ``StorageError`` where that cannot be used."""
+    """A process's journal in a database; raises ``StorageError`` where that cannot be used."""
 
     def __init__(
         self, database: Database | None = None, beside: Path | None = None, lease: float = LEASE
     ) -> None:
-        """Without a database in memory. ``beside`` is the file by which the locks of owners are."""
+        """In memory without ``database``; the files that owners lock lie next to ``beside``."""
         self.id = uuid4().hex[:16] if database is None else "database"
         """See ``mark``."""
         self.database = database or MemoryDatabase()
         self.lease = lease
         self.beside = beside
         self.holds = dict[str, Hold]()
-        """By thread that a run of this process goes on with; removed when the run has ended."""
+        """The holds of the runs of this process, by thread; removed when the run has ended."""
         self.running = set["RunningCall"]()
         """The calls that this process has begun and that may still do something."""
         self._owner = Owner(beside)
@@ -232,8 +232,8 @@ class Journal:
             done = end_unseen(done.mode)
         return BegunCall(owner, state, bool(is_late), *files, done, result)
 
-    async def execute(self, statement: str, **values: Any) -> list[Row]:
-        """As the database does; ``:owner``, ``:lease`` and ``:now`` are given, and ``{clock}``."""
+    async def execute(self, statement: str, **values: object) -> list[Row]:
+        """Execute, with ``:owner``, ``:lease``, ``:now`` and ``{clock}`` filled in."""
         if not self._is_ready:
             await self._prepare()
         now = datetime.now(UTC).isoformat()
@@ -250,7 +250,7 @@ class Journal:
 
 
 class Hold:
-    """A thread with which this process goes on: no other one begins a call of it meanwhile."""
+    """A process's hold on a thread: no other process begins a call of it meanwhile."""
 
     def __init__(self, journal: Journal, thread: str) -> None:
         self._journal = journal
@@ -282,7 +282,7 @@ class Hold:
         if await self._journal.execute(_FIND_OTHER, thread=self._thread):
             raise InvalidInputError(RELIEVED)
 
-    async def wait_for(self, saver: BaseCheckpointSaver[Any], checkpoint: str) -> None:
+    async def wait_for(self, saver: BaseCheckpointSaver[str], checkpoint: str) -> None:
         """Wait until it is stored: a run that is cut off goes on from it, and finds its calls.
 
         LangGraph stores it while the next node runs already. ``saver`` may be a platform's own.
@@ -299,9 +299,9 @@ class Hold:
     async def begin(
         self, key: str, tool: str, before: FileDigests, after: FileDigests, done: Done
     ) -> "RunningCall | None":
-        """Commit that a call starts now; None, and nothing is changed, if it has before.
+        """Commit that a call starts now; None, with nothing changed, if it has started before.
 
-        Or if another process goes on with the thread. ``after`` and ``done`` are foreseen.
+        So too if another process goes on with the thread. ``after`` and ``done`` are foreseen.
         """
         call, rows = RunningCall(self._journal, key), list[Row]()
         values = {"before": before, "after": after, "done": asdict(done)}
@@ -327,7 +327,7 @@ class RunningCall:
         """How long it may go on by a lease, which ends later for all others."""
         self._until = _read_clock() + self._seconds
 
-    async def keep(self, run: Coroutine[Any, Any, T]) -> T:
+    async def keep(self, run: Coroutine[object, None, T]) -> T:
         """The result of ``run``, which is cancelled before a lease ends that cannot be renewed."""
         if self._journal.database.clock == "NULL":
             return await run

@@ -11,26 +11,27 @@ from uuid import uuid4
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
+from modeshift.modes.plain_data import JsonObject
 from modeshift.storage.kept_threads import get_namespace
 
 RIGHTS = ("mode", "limit", "approvals")
 SETTINGS = (*RIGHTS, "forget")
 """What the host may set in a thread at any time."""
 REVISION = "host_revision"
-"""The state's key for what it has taken in."""
+"""The key in the state for the settings that the thread has taken in."""
+StateValues = Mapping[str, Any]
+"""A thread's state, as LangGraph has it: a ``State``, or what a server gives."""
 Revision = int | dict[str, str]
 """The ids by setting; in threads of version 0.1 a number, and ids are numbers up to it."""
 
 
-async def read_host_changes(
-    store: BaseStore | None, thread: str, state: Mapping[str, Any]
-) -> dict[str, Any]:
+async def read_host_changes(store: BaseStore | None, thread: str, state: StateValues) -> JsonObject:
     """What the host has set that the thread does not have yet; ``intake`` takes it in."""
     return await Mailbox(store).find_news(thread, state.get(REVISION, {}))
 
 
 class Mailbox:
-    """The settings of all threads."""
+    """What the host has set, in all threads."""
 
     def __init__(self, store: BaseStore | None) -> None:
         """Without a store nothing can be set."""
@@ -46,8 +47,8 @@ class Mailbox:
         item = self._store and await self._store.aget(get_namespace(thread), name)
         return item and item.value["value"]
 
-    async def put(self, thread: str, values: Mapping[str, Any]) -> None:
-        """Keep the settings."""
+    async def put(self, thread: str, values: Mapping[str, object]) -> None:
+        """Keep settings of a thread."""
         if self._store is None:
             raise RuntimeError("this agent has no store in which a thread's settings are kept")
         await self._store.abatch(
@@ -56,7 +57,7 @@ class Mailbox:
         )
 
     async def put_input(
-        self, thread: str, values: Mapping[str, Any], *, goes_on: bool = False
+        self, thread: str, values: Mapping[str, object], *, goes_on: bool = False
     ) -> bool:
         """Keep the rights in a run's input, and replace a mode that there is: it came later.
 
@@ -70,8 +71,8 @@ class Mailbox:
             await self.put(thread, kept)
         return self._store is not None
 
-    async def find_news(self, thread: str, taken: Revision) -> dict[str, Any]:
-        """What the thread has not taken in, and what it has then; empty if nothing was set."""
+    async def find_news(self, thread: str, taken: Revision) -> JsonObject:
+        """The settings that the thread has not taken in, with their revision; empty if none."""
         items = await self._read(thread)
         ids = {name: item.value["id"] for name, item in items.items()}
         news = {

@@ -6,11 +6,12 @@ import hmac
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import httpx
+
+from modeshift.modes.plain_data import JsonObject
 
 log = logging.getLogger("modeshift")
 SECONDS = 10
@@ -21,7 +22,7 @@ MAX_REMEMBERED = 1000
 
 @dataclass(frozen=True)
 class Notifier:
-    """One to a process; tells of each question once."""
+    """Tells of each question once; one object for each process."""
 
     program: Sequence[str] = ()
     """The command line, which gets a JSON object on its standard input."""
@@ -30,7 +31,7 @@ class Notifier:
     secret: bytes = b""
     """For the HMAC-SHA256 of the body in the header ``x-modeshift-signature``."""
     has_content: bool = False
-    """Whether what is asked is told, too."""
+    """Whether the message also says what is asked."""
     _told: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -38,7 +39,7 @@ class Notifier:
         if self.url:  # which is often a secret: httpx logs each address
             logging.getLogger("httpx").setLevel(logging.WARNING)
 
-    def tell(self, thread: str, mode: str, request: Mapping[str, Any]) -> None:
+    def tell(self, thread: str, mode: str, request: JsonObject) -> None:
         """Tell of a question, in the background; ``request`` is the interrupt's value."""
         question = str(request.get("question"))
         told_of = f"{thread} {question}"  # a copy of a thread asks the same

@@ -14,7 +14,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Owner:
-    """It has a file of its own, which is locked as long as it lives, however it ends."""
+    """A process with a file of its own, which is locked as long as it lives, however it ends."""
 
     def __init__(self, beside: Path | None) -> None:
         """``beside`` is a file in a folder that processes of this machine share; None: nobody."""
@@ -25,7 +25,7 @@ class Owner:
         """Empty until it is prepared."""
 
     def prepare(self) -> None:
-        """Have an id. Blocks; raises ``OSError`` where no file can be made."""
+        """Make the file, and the id. Blocks; raises ``OSError`` where no file can be made."""
         with self._guard:
             if self.id:
                 return

@@ -1,8 +1,8 @@
 """Which mode and phase a thread is in, and which node is next: the state machine decides."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
@@ -12,9 +12,10 @@ from langgraph.types import Send
 from modeshift.modes.errors import NodeError
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Event, Phase
+from modeshift.modes.plain_data import JsonObject
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import enter_mode
-from modeshift.threads.mailbox import REVISION, read_host_changes
+from modeshift.threads.mailbox import REVISION, StateValues, read_host_changes
 from modeshift.threads.state import ActTask, ModeChange, RoutingState, State, Update
 
 
@@ -33,7 +34,7 @@ def build_router(deps: AgentDeps) -> Callable[..., Awaitable[str | list[Send]]]:
     return route
 
 
-def leaves_due_calls(host_changes: dict[str, Any]) -> bool:
+def leaves_due_calls(host_changes: JsonObject) -> bool:
     """Whether what is planned may go on: each call is judged again, by what is allowed now."""
     return bool(host_changes) and host_changes.keys() <= {"approvals", "forget", REVISION}
 
@@ -65,7 +66,7 @@ def next_step(deps: AgentDeps, state: RoutingState) -> str | list[Send]:
     ]
 
 
-def is_cut_off(values: Mapping[str, Any], tasks: Sequence[Any], interrupts: Sequence[Any]) -> bool:
+def is_cut_off(values: StateValues, tasks: Sequence[object], interrupts: Sequence[object]) -> bool:
     """Whether a thread's turn neither ended nor waits for a person, as no run goes on.
 
     ``tasks`` are LangGraph's, which has them also where it names no next node: where a step was

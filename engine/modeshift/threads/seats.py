@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from langchain_core.messages import SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -13,7 +12,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from modeshift.messages.instructions import Instruction
 from modeshift.models.bound_model import BoundModel
 from modeshift.models.loading import Models
-from modeshift.models.service import ToolsWay as ModeChange
+from modeshift.models.service import ToolsWay
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.chart import ChartData
 from modeshift.modes.edges.edge_table import (
@@ -26,27 +25,22 @@ from modeshift.modes.edges.edge_table import (
 )
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.facts import Fact
+from modeshift.modes.limits import describe_limit, find_unheld, is_within, make_strictest
 from modeshift.modes.machine import Configuration, Machine
 from modeshift.modes.mode import Mode
 from modeshift.modes.phases import Phase
-from modeshift.modes.policy import (
-    describe_limit,
-    find_edit_restriction,
-    find_unheld,
-    is_offered,
-    is_within,
-    list_free_commands,
-    make_strictest,
-)
+from modeshift.modes.plain_data import JsonObject
+from modeshift.modes.policy import find_edit_restriction, is_offered, list_free_commands
 from modeshift.modes.rights import find_growth
 from modeshift.project import load_project
 from modeshift.prompts import ModeWords, render_mode_words, render_system_prompt
+from modeshift.threads.mailbox import StateValues
 from modeshift.tools.server_tools import ManagedServer
 from modeshift.tools.toolbox import Toolbox
 
 
 class Seat:
-    """A mode under the host's limit, so many sub-tasks deep: its parts, made at their first use."""
+    """A mode in a thread, under its limit and at its depth; its parts are made at first use."""
 
     def __init__(self, shared: "BoundModes", mode: Mode, limit: Mode | None, depth: int) -> None:
         """A depth of 0 is in no sub-task."""
@@ -57,7 +51,7 @@ class Seat:
         self._rights = [mode] if limit is None else [mode, limit]
 
     def why_withheld(self, tool: ToolSpec) -> str | None:
-        """Why no mode has the tool under the limit, and so deep in sub-tasks."""
+        """Why the tool is withheld under the limit, or at this depth; None if it is not."""
         if self.limit is not None and (unheld := find_unheld(self.limit, tool)):
             return f"{unheld}, which limits this thread."
         depth = self.depth
@@ -93,12 +87,12 @@ class Seat:
         )
 
     @cached_property
-    def way(self) -> tuple[ModeChange, str]:
+    def way(self) -> tuple[ToolsWay, str]:
         """How the model of a new thread is told of a change of mode, and why so."""
         return self.model.service.choose_way(self._shared.all_tools_size, self.model.window)
 
     def describe_way(self, instructions: Sequence[Instruction] = ()) -> str:
-        """The way of the thread with these instructions, and why."""
+        """In words, how a thread with these instructions is told of a change of mode, and why."""
         way, why = self.way
         kept = self.model.find_fields(instructions).way if instructions else way
         return f"{way}: {why}" if kept == way else f"{kept}: the thread began so"
@@ -173,13 +167,13 @@ class Seat:
 
     @property
     def first_request_size(self) -> int:
-        """Its tokens as llama.cpp counts them: the JSON of tools takes more than prose."""
+        """Its tokens as llama.cpp counts them: the JSON of tools takes more of them than prose."""
         return self.prompt_size * 5 // 4
 
 
 @dataclass(frozen=True)
 class BoundModes:
-    """The parts that modes are bound with; only what is made at first use changes."""
+    """What the modes of threads are made from; nothing changes but what is made at first use."""
 
     catalog: Catalog
     toolbox: Toolbox
@@ -225,7 +219,7 @@ class BoundModes:
         self.models.learn(mode)
         self._seats.clear()
 
-    def seat_in(self, state: Mapping[str, Any], slug: str) -> Seat:
+    def seat_in(self, state: StateValues, slug: str) -> Seat:
         """The mode in a thread: under its limit, and as deep in sub-tasks as it is."""
         subtask = state.get("subtask")
         return self.seat(slug, state.get("limit"), subtask["depth"] if subtask else 0)
@@ -281,7 +275,7 @@ class BoundModes:
         )
 
     @cached_property
-    def declared(self) -> dict[str, Any]:
+    def declared(self) -> JsonObject:
         """The tools by name, as a model is told of them; without what every mode leaves out."""
         modes = self.catalog.values()
         specs = (
@@ -297,7 +291,7 @@ class BoundModes:
         return count_tokens_approximately([], tools=[*self.declared.values()]) * 5 // 4
 
     def describe_host_limit(self, limit: Mode | None) -> str:
-        """For the model; empty for none."""
+        """The limit in words for the model; empty for none."""
         if limit is None:
             return ""
         within = ", ".join(self.list_within(limit)) or "none"

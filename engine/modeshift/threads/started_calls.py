@@ -8,7 +8,7 @@ from modeshift.tools.workspace.undo_log import UndoLog
 
 
 class StartedCalls:
-    """What all agents of a process share: who has begun what."""
+    """The journal, the undo log and the background commands of all agents of a process."""
 
     def __init__(self, journal: Journal | None = None, undo_days: int = 0) -> None:
         """Without a ``journal`` one in memory, and nothing is kept for undo."""
@@ -18,4 +18,4 @@ class StartedCalls:
         self.undo = UndoLog(folder, undo_days) if folder and undo_days else None
         """What undo needs; None where it is off."""
         self.background = BackgroundCommands()
-        """Of the commands that have begun, those that may still run."""
+        """The commands that may still run."""

@@ -3,7 +3,7 @@
 Plain data, so that a checkpoint outlives a change of code.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Any, Literal, NotRequired, cast, get_type_hints
 
@@ -15,7 +15,8 @@ from modeshift.messages.channels import Messages, append, build_growing_list
 from modeshift.messages.instructions import Instruction
 from modeshift.models.usage import Fill, Usage, add_usage
 from modeshift.modes.edges.edges import Context
-from modeshift.threads.mailbox import Revision
+from modeshift.modes.plain_data import JsonObject
+from modeshift.threads.mailbox import Revision, StateValues
 from modeshift.workarounds.langgraph import messages_delta_reducer
 
 
@@ -29,7 +30,7 @@ class Remembered(TypedDict):
     exact: bool
     """Whether ``pattern`` is one command or file, to be taken literally."""
     digest: str
-    """Of the mode and the workspace it was given in; it applies in no other."""
+    """The digest of the mode and the workspace it was given in; it applies in no other."""
     when: str
 
 
@@ -49,7 +50,7 @@ class Asked(TypedDict):
 class Approved(TypedDict):
     """What a person approved: one call with these arguments, and no other."""
 
-    args: dict[str, Any]
+    args: JsonObject
     edited: bool
     digest: str
     """See ``Judged.digest``."""
@@ -69,7 +70,7 @@ class Planned(TypedDict):
     journal: NotRequired[str]
     """``Journal.mark`` of the one that knows whether it has begun."""
     key: NotRequired[str]
-    """Of a call that changes something, ``Judged.digest`` with the message; for any thread."""
+    """For a call that changes something: ``Judged.digest`` with the message, without the thread."""
 
 
 class ModeChange(TypedDict):
@@ -134,7 +135,7 @@ class Switch(TypedDict):
     approvals: str | None
     """The policy that the person chose with it; None to leave it, or if the host set one since."""
     digest: str
-    """Of the mode, as it was when the person approved."""
+    """The digest of the mode as it was when the person approved."""
     how: NotRequired[Literal["by hand", "by edge"]]
     """See ``ModeChange``."""
     approved_plan: NotRequired[ApprovedPlan]
@@ -161,7 +162,7 @@ class Subtask(TypedDict):
     """The sub-task that goes on; its conversation is what the state's other keys hold."""
 
     id: str
-    """Of the call of ``new_task``."""
+    """The id of the call of ``new_task``."""
     mode: str
     message: str
     depth: int
@@ -188,7 +189,7 @@ class PutAside(TypedDict):
     approved_plan: NotRequired[ApprovedPlan | None]
     fresh_from: NotRequired[str | None]
     host_revision: NotRequired[Revision]
-    """What was taken in then."""
+    """What of the host's settings had been taken in then."""
 
 
 class Parent(PutAside):
@@ -203,13 +204,13 @@ class Parent(PutAside):
     """How many changes of mode there were, that to the sub-task's among them."""
 
 
-def _get(values: Mapping[str, Any], key: str) -> Any:
-    empty: dict[str, Any] = {"facts": {}, "host_revision": {}}
+def _get(values: StateValues, key: str) -> Any:
+    empty: dict[str, object] = {"facts": {}, "host_revision": {}}
     none = key in ("subtask", "approved_plan", "fresh_from")
     return values.get(key, None if none else empty.get(key, []))
 
 
-def put_aside(state: "State", *, mode: str, **more: Any) -> Parent:
+def put_aside(state: "State", *, mode: str, **more: object) -> Parent:
     """The conversation, whole, in ``mode``; ``more`` is what it goes on with later."""
     keys = {key: _get(state, key) for key in PutAside.__annotations__}
     return cast("Parent", {**keys, "mode": mode, **more})
@@ -281,7 +282,7 @@ class Replaced(TypedDict, total=False):
     switched: int
     """How often the mode was changed because the model asked for it, in this turn."""
     written: list[str]
-    """Files changed since the thread came to this mode, the last one last; the next is told."""
+    """Files changed since the thread came to this mode, in order; the next mode is told."""
     approved_plan: ApprovedPlan | None
     """What limits the edits of this mode; a person alone approves it, or leaves the mode."""
     fresh_from: str | None

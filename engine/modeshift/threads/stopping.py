@@ -10,7 +10,7 @@ SECONDS_BETWEEN = 0.05
 
 
 class Stop:
-    """One to a process, in the event loop that its runs have."""
+    """One object for each process, in the event loop of its runs."""
 
     def __init__(self) -> None:
         self.is_due = False
@@ -19,7 +19,7 @@ class Stop:
         self._steps = set[asyncio.Timeout]()
 
     def begin(self, seconds: float) -> None:
-        """No step begins from now on; one that goes on may take so long."""
+        """Let no other step begin; one that goes on may take so many seconds."""
         if self.is_due:
             return
         self.is_due = True

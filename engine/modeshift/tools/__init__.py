@@ -44,22 +44,17 @@ __all__ = [
 ]
 _MODULES = {
     "MAX_SECONDS": "tools.processes.process",
-    "Edited": "tools.workspace.reading",
     "Replacement": "tools.workspace.text",
-    "Tool": "tools.tool",
-    "ToolDeps": "tools.tool",
-    "ToolFailedError": "modes.errors",
-    "UnknownModeError": "modes.errors",
-    "describe_sandbox": "tools.processes.sandboxes",
-    "fetch": "tools.network",
-    "get_idempotency_key": "tools.network",
-    "list_folder": "tools.workspace.reading",
-    "read_command": "tools.processes.sandboxes",
-    "read_lines": "tools.workspace.reading",
-    "replace_text": "tools.workspace.reading",
-    "run_command": "tools.processes.sandboxes",
-    "search": "tools.workspace.reading",
-    "write_text": "tools.workspace.reading",
+    **dict.fromkeys(("Tool", "ToolDeps"), "tools.tool"),
+    **dict.fromkeys(("ToolFailedError", "UnknownModeError"), "modes.errors"),
+    **dict.fromkeys(("fetch", "get_idempotency_key"), "tools.network"),
+    **dict.fromkeys(
+        ("describe_sandbox", "read_command", "run_command"), "tools.processes.sandboxes"
+    ),
+    **dict.fromkeys(
+        ("Edited", "list_folder", "read_lines", "replace_text", "search", "write_text"),
+        "tools.workspace.reading",
+    ),
 }
 
 

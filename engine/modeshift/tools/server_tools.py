@@ -3,7 +3,7 @@
 What starts them is a part, found by an entry point: ``open_pool``.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from modeshift.modes.effects import EFFECTS, ServerTool, ToolSpec
 from modeshift.modes.errors import ConfigurationError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.rules.matching import name_server_tool
 from modeshift.parts import SERVER_POOLS, load
@@ -43,7 +44,7 @@ class ManagedServer(Protocol):
     offer: Offer | None
     """None until it has been started once; any thread may read it."""
 
-    async def call(self, tool: ToolDescription, args: Mapping[str, Any]) -> list[dict[str, Any]]:
+    async def call(self, tool: ToolDescription, args: JsonObject) -> list[JsonObject]:
         """Call a tool; in any event loop. Raises ``ToolFailedError``."""
         ...
 
@@ -95,19 +96,16 @@ class ServerToolRunnable(BaseTool):
     described: ToolDescription
 
     @override
-    def _run(self, /, **args: Any) -> Any:
+    def _run(self, /, **args: object) -> object:
         raise NotImplementedError
 
     @override
-    async def _arun(self, /, **args: Any) -> Any:
+    async def _arun(self, /, **args: object) -> object:
         return await self.served_by.call(self.described, args)
 
 
 def bind_tools(servers: Iterable[ManagedServer]) -> tuple[list[Tool], list[str]]:
-    """The tools that the servers are known to offer, and notices of those that are missing.
-
-    None of a server that has not been started.
-    """
+    """The tools that started servers offer, and notices of those that are missing."""
     by_name: dict[str, list[Tool]] = {}
     notices = list[str]()
     for server in servers:

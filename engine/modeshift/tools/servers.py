@@ -5,19 +5,20 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Literal
 
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import find_invisible, to_one_line
 
 
 @dataclass(frozen=True)
 class ToolDescription:
-    """The server's own words, unchanged: annotations are a claim, not a right."""
+    """A tool in its server's own words, unchanged: annotations are a claim, not a right."""
 
     name: str
     description: str = ""
-    input_schema: Mapping[str, Any] = field(default_factory=dict)
-    annotations: Mapping[str, Any] = field(default_factory=dict)
+    input_schema: JsonObject = field(default_factory=dict)
+    annotations: JsonObject = field(default_factory=dict)
     """As on the wire: ``readOnlyHint`` and so on."""
     problem: str = ""
     """Why it is no tool of the protocol; empty if it is one."""
@@ -66,7 +67,7 @@ def describe_changes(before: Iterable[ToolDescription], now: Iterable[ToolDescri
     )
 
 
-def _write(value: Mapping[str, Any]) -> str:
+def _write(value: JsonObject) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
@@ -126,7 +127,7 @@ _PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 """The names that Anthropic takes for an argument."""
 
 
-def mend_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+def mend_schema(schema: JsonObject) -> JsonObject:
     """The schema of a tool's arguments, as every provider takes one.
 
     What it loses is what no argument can have: its server checks the call anyway. Raises
@@ -152,7 +153,7 @@ def mend_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     return mended
 
 
-def _mend(schema: Any, depth: int) -> Any:
+def _mend(schema: object, depth: int) -> object:
     if depth > MAX_DEPTH:
         raise ValueError(f"its schema has more than {MAX_DEPTH} levels")
     if isinstance(schema, list):

@@ -14,6 +14,7 @@ from typing_extensions import TypedDict, Unpack
 from modeshift.modes.effects import EFFECTS, EffectName, ToolSpec
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.mode import Mode
+from modeshift.modes.plain_data import JsonObject
 from modeshift.project import find_root
 from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.workspace.workspace import Workspace
@@ -53,7 +54,7 @@ class Tool:
     """Where it is written, for messages about it."""
 
     @cached_property
-    def declared(self) -> dict[str, Any]:
+    def declared(self) -> JsonObject:
         """Its name, description and parameters, as short as they can be, for ``bind_tools``."""
         function = convert_to_openai_function(self.runnable)
         if self.spec.served is None:
@@ -63,7 +64,7 @@ class Tool:
     @classmethod
     def of(
         cls,
-        function: Callable[..., Any],
+        function: Callable[..., object],
         effect: EffectName,
         addendum: str = "",
         *,
@@ -111,10 +112,10 @@ _PLAIN = {
     "minimum": (0, 1),
     "minItems": (0, 1),
 }
-"""What anybody takes for granted."""
+"""Values that tell a model nothing, as they are the usual ones."""
 
 
-def _shorten(schema: dict[str, Any]) -> dict[str, Any]:
+def _shorten(schema: JsonObject) -> JsonObject:
     """Without what tells a model nothing: titles, null, bounds that nobody would pass."""
     match schema:
         case {"anyOf": [dict(only), {"type": "null"}], "default": None, **rest}:
@@ -130,11 +131,11 @@ def _shorten(schema: dict[str, Any]) -> dict[str, Any]:
     return short
 
 
-_made: dict[Any, tuple[Any, StructuredTool]] = {}
+_made: dict[object, tuple[object, StructuredTool]] = {}
 """The last LangChain tool of a function's code, and what else it was made from."""
 
 
-def _make_runnable(function: Callable[..., Any], addendum: str, *, is_pair: bool) -> BaseTool:
+def _make_runnable(function: Callable[..., object], addendum: str, *, is_pair: bool) -> BaseTool:
     """A LangChain tool of ``function``.
 
     Its schemas take LangChain 5 ms. They are made once for a function that is defined again, as
@@ -157,7 +158,7 @@ def _make_runnable(function: Callable[..., Any], addendum: str, *, is_pair: bool
     return runnable
 
 
-def _file_of(function: Callable[..., Any]) -> str:
+def _file_of(function: Callable[..., object]) -> str:
     code = getattr(function, "__code__", None)
     file = Path(code.co_filename) if code is not None else Path("?")
     root = find_root()

@@ -3,12 +3,11 @@
 import asyncio
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from math import isfinite
 from pkgutil import resolve_name
-from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -17,6 +16,7 @@ from modeshift.modes.edges.edge_table import EdgeTable
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ConfigurationError, InvalidCallError
 from modeshift.modes.files import OLD_GROUPS
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.rules.matching import command_words
 from modeshift.modes.rules.urls import parse_url
 from modeshift.project import find_root, load_project
@@ -31,7 +31,7 @@ BROKEN = "not JSON"
 """The only argument of a call that arrived incomplete; its value says why."""
 
 
-def find_unserializable(value: Any, depth: int = 0) -> str | None:  # noqa: PLR0911  # a table
+def find_unserializable(value: object, depth: int = 0) -> str | None:  # noqa: PLR0911  # a table
     """What in ``value`` no checkpoint and no provider can hold; None if there is nothing.
 
     Lone surrogates above all: a person would be shown one text, and another would be stored and
@@ -40,7 +40,7 @@ def find_unserializable(value: Any, depth: int = 0) -> str | None:  # noqa: PLR0
     if isinstance(value, dict | list):
         if depth == MAX_DEPTH:
             return f"more than {MAX_DEPTH} levels"
-        parts: list[Any] = [*value, *value.values()] if isinstance(value, dict) else value
+        parts: list[object] = [*value, *value.values()] if isinstance(value, dict) else value
         return next(
             (problem for part in parts if (problem := find_unserializable(part, depth + 1))), None
         )
@@ -84,7 +84,7 @@ class Toolbox:
         return self._tools[name]
 
     def with_tools(self, tools: Iterable[Tool]) -> "Toolbox":
-        """One that has these, too."""
+        """A toolbox that has these tools, too."""
         return Toolbox(self.workspace, (*self._tools.values(), *tools), self.commands)
 
     @property
@@ -101,7 +101,7 @@ class Toolbox:
     def environment(self) -> str:
         """Identifies where the tools work and what their commands can reach.
 
-        From the clone's folder on: what is asked in one clone may be answered in another.
+        Paths are relative to the clone: what is asked in one clone may be answered in another.
         """
         return f"{self.workspace.root}/\0{self.sandbox!r}".replace(f"{find_root()}/", "./")
 
@@ -110,7 +110,7 @@ class Toolbox:
         """What the rules must know of every tool."""
         return tuple(tool.spec for tool in self._tools.values())
 
-    def check(self, tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
+    def check(self, tool: Tool, args: JsonObject) -> JsonObject:
         """``args`` as the verdict sees them: typed, with paths and the URL resolved. Blocks.
 
         Raises ``InvalidCallError`` for arguments that do not fit the tool, and for a path that
@@ -118,11 +118,8 @@ class Toolbox:
         """
         return self._resolve(tool, self.validate(tool, args))
 
-    async def check_call(self, name: str, args: Mapping[str, Any]) -> tuple[Tool, dict[str, Any]]:
-        """The tool of this name, and ``args`` as ``check`` gives them; blocks nothing.
-
-        Raises ``InvalidCallError``.
-        """
+    async def check_call(self, name: str, args: JsonObject) -> tuple[Tool, JsonObject]:
+        """The tool, and ``args`` as by ``check``, without blocking; raises ``InvalidCallError``."""
         tool = self[name]
         checked = self.validate(tool, args)
         line = tool.spec.command and checked[tool.spec.command]
@@ -136,7 +133,7 @@ class Toolbox:
             return tool, await asyncio.to_thread(self._resolve, tool, checked)
         return tool, {**checked, **resolved}
 
-    def _resolve(self, tool: Tool, checked: Mapping[str, Any]) -> dict[str, Any]:
+    def _resolve(self, tool: Tool, checked: JsonObject) -> JsonObject:
         resolved = dict(checked)
         for name in _paths(tool, checked):
             resolved[name] = self.workspace.resolve(checked[name])
@@ -153,7 +150,7 @@ class Toolbox:
                 "give a path relative to the workspace"
             )
 
-    def validate(self, tool: Tool, args: Mapping[str, Any]) -> dict[str, Any]:
+    def validate(self, tool: Tool, args: JsonObject) -> JsonObject:
         """``args`` checked against the tool's schema, with defaults, and the URL in one spelling.
 
         Raises ``InvalidCallError`` that names every argument that does not fit. An argument that
@@ -190,7 +187,7 @@ class Toolbox:
         return checked
 
 
-def _paths(tool: Tool, checked: Mapping[str, Any]) -> list[str]:
+def _paths(tool: Tool, checked: JsonObject) -> list[str]:
     """The arguments that name a file and have a value."""
     return [name for name in tool.spec.paths if checked.get(name) is not None]
 

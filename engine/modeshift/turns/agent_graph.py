@@ -1,6 +1,6 @@
 """``AgentGraph``: a clone's nodes, wired as its chart says, each with a ``Step`` of its own."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache, partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from modeshift.observing import observe
 from modeshift.threads.checks import build_input_check, build_update_check
 from modeshift.threads.compiled import Agent, LiveDeps
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.mailbox import StateValues
 from modeshift.threads.routing import build_router, get_thread
 from modeshift.threads.state import State, build_input_type
 from modeshift.threads.stopping import stop
@@ -29,7 +30,7 @@ class AgentGraph:
     def __init__(self, deps: AgentDeps) -> None:
         self._deps = deps
         self._live = LiveDeps(deps)
-        self._graph: StateGraph[Any, Any, Any, Any] = StateGraph(
+        self._graph: StateGraph[State, None, State, State] = StateGraph(
             deps.state, input_schema=build_input_type(deps.state)
         )
         use_last(self._graph.channels)
@@ -58,9 +59,7 @@ class AgentGraph:
     def _add(self, row: str, name: str, node: Node) -> None:
         live, slugs = self._live, self._slugs
 
-        async def run(
-            state: Mapping[str, Any], config: RunnableConfig, runtime: Runtime[None]
-        ) -> Result:
+        async def run(state: StateValues, config: RunnableConfig, runtime: Runtime[None]) -> Result:
             deps = await live.prepare(state)
             thread, metadata = get_thread(config), config["metadata"]
             name = metadata["langgraph_node"]
@@ -81,7 +80,7 @@ class AgentGraph:
 
     @cache  # noqa: B019  # of a graph that is dropped once it is compiled
     def _list_targets(self, row: str) -> list[str]:
-        """Where the node of this row of the chart leads; to ``intake`` if the host sets a thing."""
+        """Where the node of a row of the chart leads; to ``intake`` if the host sets something."""
         chart, modes = self._deps.chart, map(self._deps.machine.mode_node, self._deps.catalog)
         if row == "intake":
             phases = set(chart.nodes)
@@ -95,7 +94,7 @@ class AgentGraph:
         return list(dict.fromkeys([*targets, *ends, "intake"]))
 
     def compile(
-        self, checkpointer: BaseCheckpointSaver[Any] | None = None, max_steps: int = 500
+        self, checkpointer: BaseCheckpointSaver[str] | None = None, max_steps: int = 500
     ) -> Agent:
         """The agent. Raises ``ConfigurationError`` for a node that the chart or the graph lacks."""
         self._check_nodes()

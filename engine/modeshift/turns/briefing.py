@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import takewhile
 from operator import itemgetter
-from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from modeshift.messages.instructions import Instruction
 from modeshift.messages.thinking import drop_unbound_thinking, find_last_prefix
 from modeshift.modes.errors import ModelError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import escape_invisible, to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.seats import Seat
@@ -49,7 +49,7 @@ def describe_handover(name: str, written: Sequence[str], todos: Sequence[Todo] =
 
 
 def build_note(deps: AgentDeps, state: State, slug: str, text: str) -> Instruction:
-    """It stands behind the last message, and changes nothing else that the model knows."""
+    """An instruction behind the last message; nothing else that the model knows changes."""
     instructions = state.get("instructions", [])
     seat = deps.seat_in(state, slug)
     names, (way, _) = [*seat.model.names], seat.way
@@ -59,7 +59,7 @@ def build_note(deps: AgentDeps, state: State, slug: str, text: str) -> Instructi
 
 
 def is_told(state: State, notes: Sequence[Instruction], text: str) -> bool:
-    """Whether it is what the model was last told under the same first line."""
+    """Whether the text is what the model was last told under the same first line."""
     places = {message.id: place for place, message in enumerate(state["messages"])}
     placed_texts = [
         (places[note["after"]], note["text"])
@@ -95,10 +95,7 @@ _PLAIN = re.compile(r"[\w.+#/-]{1,100}")
 
 
 async def describe_environment(toolbox: Toolbox) -> str:
-    """The workspace, the system, the shell, the date, and git's branch, as Markdown.
-
-    Where no tool has a workspace it is the date alone.
-    """
+    """Workspace, system, shell, date, git's branch, as Markdown; the date alone without files."""
     workspace, sandbox = toolbox.workspace, toolbox.sandbox
     date = f"Date: {datetime.now(UTC).astimezone():%Y-%m-%d}"
     if not toolbox.has_workspace:
@@ -151,7 +148,7 @@ async def _describe_changes(workspace: Workspace, sandbox: Sandbox | None) -> st
 log = logging.getLogger("modeshift")
 TODO_TOOL = "update_todo_list"
 REMINDED_AFTER = 10
-"""Answers of the model, after which it is sent its todo list again."""
+"""After so many answers the model is sent its todo list again."""
 
 
 async def list_news(
@@ -234,7 +231,7 @@ def _is_due(todos: str, messages: Sequence[AnyMessage], notes: Sequence[Instruct
     return True
 
 
-def _describe_written(args: dict[str, Any]) -> str:
+def _describe_written(args: JsonObject) -> str:
     """The list of a call, which its tool may have refused."""
     try:
         return _describe_todos(
@@ -281,7 +278,7 @@ def drop_stale_thinking(
 def find_rules_at(
     deps: AgentDeps, messages: Sequence[AnyMessage], instructions: Sequence[Instruction]
 ) -> list[str]:
-    """What the history's calls make due, and is not in it yet."""
+    """The rules of paths that calls have named, as far as the history does not have them yet."""
     if not deps.rules_at:
         return []
     texts = [note["text"] for note in instructions]
@@ -295,7 +292,7 @@ def find_rules_at(
 
 
 def _list_paths(deps: AgentDeps, messages: Sequence[AnyMessage]) -> Iterator[str]:
-    """As the model has written them, relative to the workspace."""
+    """The paths that calls name, as the model has written them, relative to the workspace."""
     named = {tool.name: tool.paths for tool in deps.toolbox.specs}
     root = deps.toolbox.workspace.root
     for message in messages:

@@ -5,10 +5,9 @@ checkpoints keep the whole history.
 """
 
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import takewhile
 from math import inf
-from typing import Any
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
@@ -28,6 +27,7 @@ from modeshift.modes.errors import ConfigurationError, ProviderError, TooLongErr
 from modeshift.modes.phases import Phase
 from modeshift.prompts import render_summary_request
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.mailbox import StateValues
 from modeshift.threads.seats import Seat
 from modeshift.threads.state import State, Update
 from modeshift.turns.briefing import describe_handover
@@ -60,10 +60,7 @@ def replace_by_summary(
 def split_for_summary(
     messages: Sequence[AnyMessage], budget: int
 ) -> tuple[list[AnyMessage], list[AnyMessage]]:
-    """The first messages within ``budget`` tokens, one at least, and the others.
-
-    The first are without most of what tools returned.
-    """
+    """The first messages (one at least, results cut) within ``budget`` tokens; and the others."""
     first = [_cut(message) for message in messages]
     end = 0
     for number, message in enumerate(first, 1):
@@ -96,9 +93,9 @@ def _cut(message: AnyMessage) -> AnyMessage:
 
 
 DUE_AT = 0.85
-"""Of the window: how full it may get."""
+"""How full the window may get."""
 BOUNDED_DUE_AT = 0.7
-"""How full where an answer may take a quarter of it, for which a server may want room."""
+"""How full it may get where an answer may take a quarter of it, for which a server wants room."""
 
 
 def is_due(deps: AgentDeps, seat: Seat, state: State) -> bool:
@@ -126,12 +123,12 @@ def build_window_error(deps: AgentDeps, seat: Seat, state: State) -> Configurati
 
 
 def _build_error(seat: Seat, problem: str) -> ConfigurationError:
-    """One that a person mends at the server, so it is asked again the next time."""
+    """An error that a person mends at the model's server, which is asked again the next time."""
     seat.model.service.server = None
     return ConfigurationError(problem)
 
 
-def describe_window(deps: AgentDeps, seat: Seat, state: Mapping[str, Any]) -> str:
+def describe_window(deps: AgentDeps, seat: Seat, state: StateValues) -> str:
     """That the window is too small for the mode's first request, and which modes fit."""
     usable = [slug for slug, mode in deps.catalog.items() if deps.models.problem(mode) is None]
     seats = {slug: deps.seat_in(state, slug) for slug in usable}
@@ -254,11 +251,11 @@ def list_written_files(deps: AgentDeps, slug: str, state: State) -> Iterator[str
 log = logging.getLogger("modeshift")
 
 KEPT = 0.2
-"""Of the window, or of a shorter history: how much of its end is kept beside the summary."""
+"""How much is kept beside the summary: of the end of the window, or of a shorter history."""
 CUT_TO = 0.5
-"""Of the same: how much is summarized if the whole is too long even for that."""
+"""How much of the same is summarized if the whole is too long even for that."""
 MUST_SAVE = 0.2
-"""Of the history: what a summary has to save."""
+"""How much of the history a summary has to save."""
 MIN_NEW = 8
 """Messages that must be new before the history is summarized again in the same turn."""
 

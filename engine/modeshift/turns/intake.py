@@ -1,6 +1,6 @@
 """``Opening``: how a turn begins, or goes on."""
 
-from typing import Any, cast
+from typing import cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.types import Overwrite
@@ -14,6 +14,7 @@ from modeshift.models.usage import NEW_TURN, Usage
 from modeshift.modes.choice import Seen, choose
 from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Phase
+from modeshift.modes.plain_data import JsonObject
 from modeshift.threads.checks import drop_invalid, overwrite_dropped
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import enter_mode, follow
@@ -27,7 +28,7 @@ from modeshift.turns.undo import mark_turn, take_back_cut_off
 class Opening:
     """A thread as ``intake`` finds it: with what the host has set, without what does not fit."""
 
-    def __init__(self, deps: AgentDeps, state: State, host_changes: dict[str, Any]) -> None:
+    def __init__(self, deps: AgentDeps, state: State, host_changes: JsonObject) -> None:
         """``host_changes`` are what the thread does not have yet."""
         self._deps = deps
         self._host_changes = host_changes
@@ -40,16 +41,15 @@ class Opening:
         is_said = is_said and not (state.get("subtask") and len(self._before) == 1)
         self._is_said = is_said
         self._is_new = is_said or is_idle
-        self._mark = dict[str, str]()
         changes = {key: value for key, value in host_changes.items() if key != "forget"}
         state = cast("State", {**state, **changes})
         self.state, self._dropped = drop_invalid(state, deps.state, deps.chart.phases)
         self.now, self._changed = reconcile_mode(deps, self.state)
         ids = [*self.state.get("forget", ()), *host_changes.get("forget", ())]
-        self._forgotten = forget(self.state, ids)
-        self._forgotten["remembered"], self._notices = revoke_invalid(
-            deps, self.state, self._forgotten["remembered"]
-        )
+        self._beside = forget(self.state, ids)
+        """What is written beside the turn: what is remembered, and where the undo log stands."""
+        remembered = self._beside["remembered"]
+        self._beside["remembered"], self._notices = revoke_invalid(deps, self.state, remembered)
         self._begun = dict[str, ToolMessage]()
         """Results of calls that a run had begun when it was cut off."""
         self._facts = self.state.get("facts", {})
@@ -61,7 +61,7 @@ class Opening:
             self._notices += await take_back_cut_off(self._deps, thread, self.state)
             mark = await mark_turn(self._deps, thread, str(self._before[-1].id))
             if mark != self.state.get("undo_from", ""):
-                self._mark = {"undo_from": mark}
+                self._beside["undo_from"] = mark
         due = self.state.get("due_calls", []) if self.now.phase == Phase.ACTING else []
         for planned in due[0] if due else []:
             if begun := await find_begun(self._deps, planned, thread, self.now.mode):
@@ -88,7 +88,7 @@ class Opening:
         if switch is not None and "approvals" in self._host_changes:
             switch = drop_approvals(switch)
         update = {"phase": self.now.phase, "switch": switch, "notices": self._notices}
-        return cast("Update", update | self._host_changes | self._forgotten)
+        return cast("Update", update | self._host_changes | self._beside)
 
     def begin(self) -> Update:
         """The update that repairs the history and starts the turn, if there is one."""
@@ -100,7 +100,7 @@ class Opening:
         notices += [
             f"{key!r} of this thread held invalid values; they are dropped" for key in self._dropped
         ]
-        update: dict[str, Any] = {
+        update: dict[str, object] = {
             "mode": now.mode,
             "limit": state.get("limit"),
             "phase": now.phase,
@@ -114,12 +114,11 @@ class Opening:
             "end_subtask": False,
             "compact": now.phase == Phase.RETURNING and bool(state.get("compact")),
             "compact_from": 0,
-            **self._mark,
             "written": state.get("written", []),
             "notices": [*deps.notices, *notices],
             **({"workspace": deps.workspace} if deps.workspace else {}),
             "usage": NEW_TURN if self._is_new else Usage(),
-            **self._forgotten,
+            **self._beside,
             **self._changed,
             "facts": facts,
         }
@@ -147,7 +146,7 @@ class Opening:
         return join_history(left_out, sent)
 
 
-def _write_messages(before: list[AnyMessage], after: list[AnyMessage]) -> dict[str, Any]:
+def _write_messages(before: list[AnyMessage], after: list[AnyMessage]) -> dict[str, object]:
     """The update; where the middle of the history has changed, all of it is written."""
     if after[: len(before)] != before:
         return {"messages": Overwrite(after)}

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -32,7 +31,7 @@ def write_notes(start: Start, notes: Sequence[Instruction], update: Update) -> N
 
 
 async def run_own_command(start: Start, line: str, seconds: int, update: Update) -> Ended:
-    """With the rights that the mode's own commands have; the facts after it are in the update.
+    """Run a command with the rights of the mode's commands; adds the facts after it to the update.
 
     Its text is marked as data: what it prints may be anybody's.
     """
@@ -69,7 +68,12 @@ async def run_own_command(start: Start, line: str, seconds: int, update: Update)
 
 
 def ask_own_question(
-    start: Start, config: RunnableConfig, name: str, text: str, args: Mapping[str, Any], number: int
+    start: Start,
+    config: RunnableConfig,
+    name: str,
+    text: str,
+    args: Mapping[str, object],
+    number: int,
 ) -> bool:
     """Whether a person says yes; a question with another ``number`` is another one."""
     messages, step = start.state.get("messages"), config.get("metadata", {}).get("langgraph_step")

@@ -1,8 +1,7 @@
 """``Start``, which ``find_start`` makes: the thread as a node finds it, in its mode by now."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 from langgraph.store.base import BaseStore
 
@@ -12,11 +11,11 @@ from modeshift.modes.machine import Configuration
 from modeshift.modes.phases import Phase
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import begin_thread
-from modeshift.threads.mailbox import read_host_changes
+from modeshift.threads.mailbox import StateValues, read_host_changes
 from modeshift.threads.routing import reconcile_mode
 from modeshift.threads.state import State, Update
+from modeshift.turns.due_switch import DueSwitch, find_due_switch
 from modeshift.turns.intake import Opening
-from modeshift.turns.switching import DueSwitch, find_due_switch
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Start:
     changed: Update = field(default_factory=Update)
     """A change of mode by the host that is not recorded yet."""
     update: Update = field(default_factory=Update)
-    """What the engine writes whatever the node decides: that, and what else the host has set."""
+    """What the engine writes whatever the node decides: ``changed``, and what the host has set."""
     opening: Opening | None = None
     due: DueSwitch | None = None
 
@@ -44,7 +43,7 @@ class Start:
 
 
 async def find_start(
-    deps: AgentDeps, node: str, values: Mapping[str, Any], thread: str, store: BaseStore | None
+    deps: AgentDeps, node: str, values: StateValues, thread: str, store: BaseStore | None
 ) -> Start:
     """Take in what the host has set, and reconcile the mode; ``act`` does so call by call."""
     state = cast("State", values)

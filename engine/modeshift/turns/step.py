@@ -1,6 +1,6 @@
 """``Step``: one run of a node. What a node may do, and what it must not leave out.
 
-A node gets a step and returns what the step's last move gives. What every node must do (take in
+A node gets a step and returns the result of the step's move. What every node must do (take in
 what the host has set, reconcile the mode) is done before the step is made.
 """
 
@@ -38,10 +38,10 @@ from modeshift.turns.switching import apply_switch, drop_switch
 from modeshift.turns.think import ask_model, choose_event
 
 T = TypeVar("T")
-Result = Update | Command[Any]
-Moved = TypeVar("Moved", Update, Command[Any])
+Result = Update | Command[str]
+Moved = TypeVar("Moved", Update, Command[str])
 Node = Callable[..., Awaitable[Result]]
-"""A coroutine function from a ``Step`` (a mode's: and its slug) to what the step's move gave."""
+"""A coroutine function from a ``Step`` (a mode's: and its slug) to the result of its move."""
 
 
 class Step:
@@ -95,7 +95,7 @@ class Step:
 
         What the engine writes cannot be changed in place: its lists are tuples here.
         """
-        own, state = self._deps.own_keys, cast("dict[str, Any]", self._start.state)
+        own, state = self._deps.own_keys, self._start.state
         return MappingProxyType(
             {key: value if key in own else _freeze(value) for key, value in state.items()}
         )
@@ -107,7 +107,7 @@ class Step:
 
     # For a node of the clone's own, and for ``think``.
 
-    def go(self, event: str, **more: Any) -> Update:
+    def go(self, event: str, **more: object) -> Update:
         """Move the machine by an event of ``graph/chart.py``; ``more`` are own keys of the state.
 
         Raises ``NodeError`` for an event that the chart does not have here, a second move, and a
@@ -151,7 +151,7 @@ class Step:
         async with self._running:
             return await run_own_command(self._start, line, seconds, self._update)
 
-    def ask_person(self, name: str, text: str, args: Mapping[str, Any] | None = None) -> bool:
+    def ask_person(self, name: str, text: str, args: Mapping[str, object] | None = None) -> bool:
         """Interrupt the run until a person has said yes or no; every client shows ``text``.
 
         ``name`` stands where a call has its tool's name, ``args`` where it has its arguments.
@@ -274,12 +274,14 @@ class Step:
         )
         return self._call
 
-    def start_again(self) -> Command[Any]:
+    def start_again(self) -> Command[str]:
         """Begin again, as for a new turn."""
-        anew: Command[Any] = Command(goto="intake" if self.state["is_last"] else ())
+        anew: Command[str] = Command(goto="intake" if self.state["is_last"] else ())
         return self._finish(anew)
 
-    async def move_on(self, update: Update, *, is_done: bool = False, **own: Any) -> Command[Any]:
+    async def move_on(
+        self, update: Update, *, is_done: bool = False, **own: object
+    ) -> Command[str]:
         """Go on behind the call: with the next one, a switch, or the model."""
         call, store = self._call, self._runtime.store
         if call is None or update is not call.result:
@@ -341,7 +343,7 @@ class Step:
         return value
 
 
-def _freeze(value: Any) -> Any:
+def _freeze(value: object) -> object:
     if isinstance(value, dict):
         return MappingProxyType({key: _freeze(each) for key, each in value.items()})
     return tuple(map(_freeze, value)) if isinstance(value, list) else value

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import takewhile
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.store.base import BaseStore
@@ -196,7 +196,7 @@ def _describe(state: State, subtask: Subtask, files: list[str]) -> EndedSubtask:
 
 
 def _list_rejected(messages: list[AnyMessage]) -> Iterator[str]:
-    args: dict[str, Any] = {}
+    args = dict[str, object]()
     for message in messages:
         if isinstance(message, AIMessage):
             args |= {get_call_id(call): call["args"] for call in message.tool_calls}
@@ -223,6 +223,6 @@ def _build_result(parent: Parent, ended: EndedSubtask, name: str) -> ToolMessage
 
 
 def _list_unanswered(state: State) -> list[AnyMessage]:
-    """What a person said since, and the sub-task did not come to answer."""
+    """The messages of a person at the end, which the sub-task has not answered."""
     new = takewhile(lambda entry: isinstance(entry, HumanMessage), reversed(state["messages"][1:]))
     return [*new][::-1]

@@ -6,7 +6,7 @@ comes back: each is the stricter one of then and now.
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -26,7 +26,7 @@ from modeshift.threads.audit import append_entry
 from modeshift.threads.compiled import writes_anything
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import UNKNOWN
-from modeshift.threads.mailbox import REVISION, RIGHTS, read_host_changes
+from modeshift.threads.mailbox import REVISION, RIGHTS, StateValues, read_host_changes
 from modeshift.tools.processes.workspace_lock import workspace_lock
 from modeshift.tools.workspace.text import show_name
 from modeshift.tools.workspace.undo_log import (
@@ -41,7 +41,7 @@ from modeshift.tools.workspace.undo_log import (
 from modeshift.tools.workspace.workspace import Workspace
 
 LAST, BACK = "last", "back"
-"""Instead of a message's id: of the last message; to before the last undo."""
+"""In place of a message's id: the last message; or to before the last undo."""
 NOT_KEPT = (
     "what changed since then is not kept here: UNDO_DAYS was 0 or has passed, or the thread was "
     "copied, summarized, or went on elsewhere or in an older version; nothing is undone"
@@ -58,12 +58,12 @@ class _Plan(NamedTuple):
     files: list[KeptFile]  # as they are now, and are then
     left: str  # a checkpoint's id
     before: RunnableConfig
-    values: dict[str, Any]
+    values: dict[str, object]
 
 
 @dataclass(frozen=True)
 class Undo:
-    """Of one thread; raises ``UserError``."""
+    """The undo of one thread; raises ``UserError``."""
 
     deps: AgentDeps
     graph: Any
@@ -104,7 +104,7 @@ class Undo:
             raise InvalidInputError(RUNS)
         return await self._find()
 
-    async def _find(self, **place: Any) -> StateSnapshot:
+    async def _find(self, **place: object) -> StateSnapshot:
         config = RunnableConfig(configurable={"thread_id": self.thread, **place})
         state: StateSnapshot = await self.graph.aget_state(config)
         return state
@@ -138,8 +138,8 @@ class Undo:
             raise InvalidInputError("a sub-task went on then; undo the message that began it")
         calls = await asyncio.to_thread(log.list_calls, self.thread, since)
         files, does = await asyncio.to_thread(_compare, workspace, log, self.thread, calls)
-        news = await read_host_changes(self.store, self.thread, now.values)
-        values = _choose_values(self.deps, before.values, now.values, news)
+        host_changes = await read_host_changes(self.store, self.thread, now.values)
+        values = _choose_values(self.deps, before.values, now.values, host_changes)
         stays = [f"{call.what}: {call.stays}" for call in calls if call.stays and not call.back]
         rights = {key: values[key] for key in RIGHTS}
         shown = {"message": message, "files": does, "stays": stays, "rights": rights}
@@ -195,7 +195,7 @@ async def mark_turn(deps: AgentDeps, thread: str, message: str) -> str:
     return "" if log is None else f"{await asyncio.to_thread(log.mark, thread)} {message}"
 
 
-async def take_back_cut_off(deps: AgentDeps, thread: str, values: Mapping[str, Any]) -> list[str]:
+async def take_back_cut_off(deps: AgentDeps, thread: str, values: StateValues) -> list[str]:
     """All or nothing: take back what an undo did that a crash has cut off, and say so."""
     told, log, workspace = list[str](), deps.undo_log, deps.toolbox.workspace
     if log is None or not await asyncio.to_thread(_list_cut_off, log, thread):
@@ -282,7 +282,7 @@ def _is_same(one: Held, other: Held) -> bool:
     return one[0] == other[0] and (one[1] == other[1] or None in (one[1], other[1]))
 
 
-def _list_said(values: Mapping[str, Any]) -> list[str]:
+def _list_said(values: StateValues) -> list[str]:
     """The ids of a person's messages, without those in a sub-task."""
     outer = (values.get("parents") or [values])[0].get("messages") or []
     given = [each if isinstance(each, dict) else vars(each) for each in outer]
@@ -290,11 +290,11 @@ def _list_said(values: Mapping[str, Any]) -> list[str]:
 
 
 def _choose_values(
-    deps: AgentDeps, then: Mapping[str, Any], now: Mapping[str, Any], news: Mapping[str, Any]
-) -> dict[str, Any]:
+    deps: AgentDeps, then: StateValues, now: StateValues, host_changes: StateValues
+) -> dict[str, object]:
     """What the thread goes on with where it was."""
-    outer = {**(now.get("parents") or [now])[0], **news}
-    known = {each["id"] for each in list_remembered(now, news)}
+    outer = {**(now.get("parents") or [now])[0], **host_changes}
+    known = {each["id"] for each in list_remembered(now, host_changes)}
     policies = {each.get("approvals", deps.approvals.value) for each in (then, outer, now)}
     beyond, more = (each.get("usage", {}).get("allowed", {}) for each in (then, now))
     both = beyond.keys() & more.keys()
@@ -306,11 +306,11 @@ def _choose_values(
     return {
         "mode": _find_stricter(deps, *modes),
         "approved_plan": plans[-1] if plans else None,
-        "limit": _find_stricter(deps, then.get("limit"), {**now, **news}.get("limit")),
+        "limit": _find_stricter(deps, then.get("limit"), {**now, **host_changes}.get("limit")),
         "approvals": max(policies, key=lambda policy: policy == Approvals.MANUAL),
         "remembered": [each for each in then.get("remembered", ()) if each["id"] in known],
         "facts": _compare_facts(then.get("facts", {}), now.get("facts", {})),
-        REVISION: news.get(REVISION, now.get(REVISION, {})),
+        REVISION: host_changes.get(REVISION, now.get(REVISION, {})),
         "usage": {"__overwrite__": {**now.get("usage", {}), "allowed": allowed, "last": None}},
         "phase": Phase.IDLE.value,
         "switch": None,
@@ -319,7 +319,7 @@ def _choose_values(
     }
 
 
-def _find_stricter(deps: AgentDeps, then: str | None, now: str | None) -> Any:
+def _find_stricter(deps: AgentDeps, then: str | None, now: str | None) -> str | None:
     """The mode, or limit, of now, unless that of then is within it; None is no limit."""
     if then is None or now is None:
         return now if then is None else then
@@ -327,9 +327,9 @@ def _find_stricter(deps: AgentDeps, then: str | None, now: str | None) -> Any:
     return then if is_known and not deps.find_limit_problem(deps.catalog[now], then) else now
 
 
-def _compare_facts(then: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+def _compare_facts(then: StateValues, now: StateValues) -> dict[str, object]:
     """What is so then and now; what is not, nobody knows until a call decides it."""
-    facts: dict[str, Any] = {}
+    facts: dict[str, object] = {}
     for scope in ("mode", "conversation", "workspace"):
         before, after = {*then.get(scope, ())}, {*now.get(scope, ())}
         unknown = {UNKNOWN + name.removeprefix(UNKNOWN) for name in before ^ after}

@@ -11,8 +11,9 @@ from modeshift.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.effects import EFFECTS, ToolSpec
 from modeshift.modes.errors import InvalidInputError, UnknownModeError
+from modeshift.modes.limits import is_within
 from modeshift.modes.mode import Grant, Level, Mode
-from modeshift.modes.policy import Approvals, is_offered, is_within
+from modeshift.modes.policy import Approvals, is_offered
 from modeshift.threads.checks import check_settings
 from modeshift.threads.deps import AgentDeps
 from modeshift.tools.tool import Tool

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from langgraph.types import Command
 
-from modeshift.calls.judging import judge_question
+from modeshift.calls.judged_question import judge_question
 from modeshift.calls.outcome import Outcome
 from modeshift.calls.plans import PlanLimit
 from modeshift.modes.catalog import Catalog

@@ -8,18 +8,20 @@ import pytest
 
 from modeshift.modes.approval_words import word_approvals
 from modeshift.modes.effects import EFFECTS, ServerTool, ToolSpec
+from modeshift.modes.limits import (
+    cut_verdict,
+    describe_limit,
+    find_unheld,
+    is_within,
+    make_strictest,
+)
 from modeshift.modes.mode import Level, Mode, SourcedPermissions
 from modeshift.modes.policy import (
     Approvals,
     Verdict,
-    cut_verdict,
-    describe_limit,
     find_edit_restriction,
-    find_unheld,
     has_only_read_tools,
-    is_within,
     list_free_commands,
-    make_strictest,
     verdict,
 )
 from modeshift.testing.snapshots import Snapshot

@@ -21,7 +21,7 @@ class Condition:
     tree: _Tree
 
     def holds(self, facts: Mapping[str, bool | None]) -> bool:
-        """Whether it holds whatever those facts are that are None: they cannot be determined."""
+        """Whether it holds, whatever the facts may be that cannot be determined (None)."""
         return _evaluate(self.tree, facts) is True
 
 
@@ -75,6 +75,6 @@ def check_condition(text: str) -> str:
 
 
 def join_conditions(*texts: str) -> str:
-    """One that holds where all hold; empty for no condition."""
+    """A condition that holds where all of them hold; empty for none."""
     parts = list(dict.fromkeys(text for text in texts if text))
     return "".join(parts) if len(parts) < 2 else " and ".join(f"({text})" for text in parts)

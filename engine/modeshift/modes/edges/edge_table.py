@@ -4,23 +4,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Any
 
 from modeshift.modes.edges.conditions import join_conditions, parse_condition
 from modeshift.modes.edges.edges import ANY, Context, EntryEdge, SwitchEdge
 from modeshift.modes.mode import ModeText
 
 MAX_NAMED = 10
-"""Modes that are named to the model at most."""
+"""The most modes that are named to the model."""
 MAX_TRIED = 12
-"""Modes that are tried at most, to name those that allow a call."""
+"""The most modes that are tried, to name those that allow a call."""
 
 
 class Way(StrEnum):
     """Which of the chart's events leads to a mode; each is followed by ``:`` and the slug."""
 
     HAND = "to_mode"
-    """A host's or a person's own choice, and the way back from a sub-task: from any to any."""
+    """The host or a person chooses the mode, or a sub-task ends: from any mode to any."""
     ASK = "ask_for"
     """The model asks for the mode: along an edge, where its condition holds."""
     TASK = "begin_in"
@@ -29,7 +28,7 @@ class Way(StrEnum):
 
 @dataclass(frozen=True)
 class Edge:
-    """A way for the model from one mode to another, of both its ends."""
+    """How the model may get from one mode to another, by what the files of both say."""
 
     when: str = ""
     """The condition; empty for none."""
@@ -38,7 +37,7 @@ class Edge:
     """Whether no person is asked, where the engine finds that no rights are gained."""
     plan: bool = False
     context: Context = "all"
-    """Both as in ``SwitchEdge``."""
+    """``plan`` and ``context`` are as in ``SwitchEdge``."""
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -72,7 +71,7 @@ class EdgeTable:
         """The modes to which there is an edge by a way, whether it is open or not."""
         self.list_facts = cache(self._list_facts)
         """The facts that the ways from a mode depend on."""
-        self._groups = dict[Any, dict[str, list[str]]]()
+        self._groups = dict[tuple[object, ...], dict[str, list[str]]]()
         self._tasks = {
             slug: mode.subtasks for slug, mode in by_slug.items() if mode.subtasks is not None
         }
@@ -111,11 +110,11 @@ class EdgeTable:
 
     @property
     def by_hand(self) -> list[str]:
-        """The modes that a person alone enters: ``enterFrom`` is there, and empty."""
+        """The modes that only a person enters: their ``enterFrom`` is an empty list."""
         return [slug for slug, table in self._into.items() if not table]
 
     def list_edges(self, way: Way) -> Iterator[tuple[str, str, Edge]]:
-        """Source, target and edge, as far as they are not from any to any."""
+        """Source, target and edge of all edges but those from any mode to any."""
         for source in self._slugs if way is not Way.HAND else ():
             targets = [*self._slugs] if self.has_table(source, way) else [*self._into]
             if way is Way.ASK and not self.has_table(source, way):
@@ -137,18 +136,15 @@ class EdgeTable:
     def describe_others(
         self, source: str, target: str, way: Way, values: Mapping[str, bool | None]
     ) -> str:
-        """The modes but the target that are open, and those that would be under a condition."""
+        """In words, the modes beside the target that are open, or would be under a condition."""
         key = source, way, frozenset(values.items())
         if key not in self._groups:
             ways = self.list_ways(source, way)
             self._groups[key] = group_ways(
                 (slug, Edge() if edge.is_open(values) else edge) for slug, edge in ways
             )
-        others = dict[str, list[str]]()
-        for when, slugs in self._groups[key].items():
-            others[when] = [*slugs]
-            if target in slugs:
-                others[when].remove(target)
+        groups = self._groups[key].items()
+        others = {when: [slug for slug in slugs if slug != target] for when, slugs in groups}
         return describe_groups({when: slugs for when, slugs in others.items() if slugs})
 
     def is_limited(self, source: str, way: Way) -> bool:
@@ -164,7 +160,7 @@ class EdgeTable:
 
 
 def group_ways(ways: Iterable[tuple[str, Edge]]) -> dict[str, list[str]]:
-    """The modes that ways lead to, by what they take."""
+    """The modes by the condition of the edge that leads to them."""
     groups = dict[str, list[str]]()
     for slug, edge in ways:
         groups.setdefault(edge.when, []).append(slug)

@@ -1,7 +1,7 @@
-"""Edges as a mode's file has them: where it leads, from where it is entered, when."""
+"""Edges as a mode's file has them: to which modes, from which, and under which condition."""
 
 from collections import Counter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -43,7 +43,7 @@ class EntryEdge(_Edge):
 
 
 def _read_short(name: str) -> BeforeValidator:
-    def read(edges: Any) -> Any:
+    def read(edges: object) -> object:
         if not isinstance(edges, list):
             return edges
         return [{name: edge} if isinstance(edge, str) else edge for edge in edges]
@@ -52,7 +52,7 @@ def _read_short(name: str) -> BeforeValidator:
 
 
 def _refuse_twice(end: str) -> AfterValidator:
-    def check(edges: tuple[Any, ...]) -> tuple[Any, ...]:
+    def check(edges: tuple[_Edge, ...]) -> tuple[_Edge, ...]:
         for slug, count in Counter(getattr(edge, end) for edge in edges).items():
             if count > 1:
                 raise ValueError(f"{slug!r} is there twice; join the conditions with 'or'")

@@ -1,4 +1,4 @@
 """Permissions: which calls a pattern matches, and which paths always ask.
 
-Guarantees that what cannot be told counts as no ``allow`` and as a possible ``deny``.
+Guarantees that what is not certain counts as no ``allow`` and as a possible ``deny``.
 """

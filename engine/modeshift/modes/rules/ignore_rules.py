@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 MAX_LINES = 500
 MAX_CHARACTERS = 300
-"""Of a line."""
+"""The longest line."""
 MAX_FOLDERS = 100
-"""Above what is looked for; what is deeper counts as named."""
+"""The most folders above a path; one that is deeper counts as ignored."""
 MAX_KNOWN = 10_000
 _ANY = "**"
 _FOLDERS = "(?:[^\n]+\n)"
@@ -25,7 +25,7 @@ _CLASS = re.compile(r"\[([!^]?)(\]?[^\]]*)\]")
 
 
 class IgnoreRule(NamedTuple):
-    """A line."""
+    """One line."""
 
     names: tuple[str, ...]
     """Patterns for the names of a path, as ``fnmatch`` reads them; ``**`` is any names or none."""
@@ -49,7 +49,7 @@ class IgnoreRule(NamedTuple):
 
 
 class IgnoreRules:
-    """Immutable, but for what it has looked up."""
+    """The lines of one file; nothing changes but what is kept of earlier answers."""
 
     def __init__(self, text: str) -> None:
         """Raises ``ValueError`` for a line that is too long, and for too many of them."""
@@ -66,12 +66,12 @@ class IgnoreRules:
 
     @property
     def patterns(self) -> list[str]:
-        """What they ignore, with ``*`` and ``?``; more than that, for a later line counts not."""
+        """What the lines ignore, as patterns with ``*`` and ``?``; lines with "!" do not count."""
         patterns = (_CLASS.sub("?", "/".join(rule.names)) for rule in self._rules if rule.ignores)
         return list(dict.fromkeys(patterns))
 
     def name(self, path: str, *, is_folder: bool | None) -> bool:
-        """Whether they name the path, or a folder above it; None where it may be a folder."""
+        """Whether the lines ignore the path or a folder above it; None where it may be a folder."""
         if path.count("/") > MAX_FOLDERS:
             return True
         # No "." of a regular expression matches a line break. No name has a NUL.
@@ -126,7 +126,7 @@ def _parse(text: str) -> Iterator[IgnoreRule]:
 
 
 def _read_name(name: str) -> str | None:
-    """A pattern of git's for a name as one of ``fnmatch``; None if that cannot be told."""
+    """A pattern of git's for a name as one of ``fnmatch``; None if that is not certain."""
     words: list[str] = []
     while name:
         match = _CLASS.match(name)

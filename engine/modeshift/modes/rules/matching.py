@@ -1,17 +1,18 @@
-"""``Subject``: what a rule's pattern is matched with: files, commands, addresses, MCP tools."""
+"""``Subject``: what the pattern of a rule is compared with: files, command, address or words."""
 
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fnmatch import translate
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import takewhile
 from math import isfinite
-from typing import Any, Literal
+from typing import Literal
 
 from modeshift.modes.effects import ToolSpec
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.rules.urls import (
     Url,
     check_url_pattern,
@@ -24,7 +25,7 @@ MAX_GLOB = 300
 
 
 def check_glob(pattern: str) -> str:
-    """Return the pattern; raises ``ValueError`` for one that means not what it seems to mean."""
+    """Return the pattern; raises ``ValueError`` for one that does not mean what it seems to."""
     if len(pattern) > MAX_GLOB:
         raise ValueError(f"a pattern of {len(pattern)} characters; {MAX_GLOB} are the limit")
     if not pattern.strip() or not pattern.isprintable():
@@ -107,7 +108,7 @@ def mentioned_commands(line: str) -> list[tuple[str, ...]]:
 
 PREFIX = "mcp__"
 MAX_NAME = 64
-"""What every provider takes."""
+"""The longest name of a tool that every provider takes."""
 MAX_SERVER = 24
 _TAKEN = re.compile(r"[^a-zA-Z0-9_-]+")
 _LIKE_A_DIGEST = re.compile(r"-[0-9a-f]{8}$")
@@ -196,7 +197,7 @@ def _check_words(tool: ToolSpec, words: list[str]) -> None:
 class Subject:
     """One call; its ``args`` have passed the schema and are resolved."""
 
-    def __init__(self, tool: ToolSpec, args: Mapping[str, Any]) -> None:
+    def __init__(self, tool: ToolSpec, args: JsonObject) -> None:
         self._tool = tool
         self._args = args
 
@@ -213,7 +214,7 @@ class Subject:
         return [*commands, *((words[0].rpartition("/")[2], *words[1:]) for words in commands)]
 
     @cached_property
-    def _others(self) -> dict[str, Any]:
+    def _others(self) -> dict[str, object]:
         """The other arguments of a command, such as its folder."""
         return {
             name: value
@@ -320,11 +321,11 @@ def list_samples(word: str) -> tuple[str | float, str | float]:
     return (float(limit[2]), float(limit[2]) + 1) if limit else (text, text)
 
 
-def _to_text(value: Any) -> str:
+def _to_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
-def _match_value(word: str, value: Any) -> Match:
+def _match_value(word: str, value: object) -> Match:
     limit = _LIMIT.fullmatch(word)
     if limit is None:
         return "yes" if word_matches(word, _to_text(value)) else "no"

@@ -16,7 +16,7 @@ are limits of a number.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.rules.matching import (
@@ -86,7 +86,7 @@ def _list_patterns(rules: Rules, tool: ToolSpec) -> Mapping[str, Kind]:
     return {name: kinds[EVERY] for name, kinds in rules.items() if is_server_tool(name)}
 
 
-def with_patterns(rules: Any) -> Any:
+def with_patterns(rules: object) -> object:
     """``rules`` with the short form (a kind instead of patterns) written out."""
     if not isinstance(rules, dict):
         return rules

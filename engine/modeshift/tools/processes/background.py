@@ -175,7 +175,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class Calling:
-    """Under which conditions a tool runs; the defaults are the strictest."""
+    """The conditions under which a tool runs; the defaults are the strictest."""
 
     edits_freely: bool = False
     """Whether the mode may change every file."""

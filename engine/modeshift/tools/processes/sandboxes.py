@@ -82,10 +82,7 @@ class Sandbox(Protocol):
     async def run(
         self, workspace: Workspace, command: Command, limits: Limits, calling: Calling
     ) -> Ended:
-        """Run it; the text also says where the sandbox may be why something failed.
-
-        Raises ``ToolFailedError`` where it cannot be run.
-        """
+        """Run it; its text says where the sandbox may be at fault. Raises ``ToolFailedError``."""
         ...
 
     def build_program(self, workspace: Workspace, service: SandboxService) -> Program:

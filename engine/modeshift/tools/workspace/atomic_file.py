@@ -25,7 +25,7 @@ def open_file(name: str, folder: int) -> Iterator[BinaryIO]:
 
 
 def find_details(name: str, folder: int) -> os.stat_result | None:
-    """Of what has the name; None where nothing has."""
+    """The details of what has the name; None where nothing has."""
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:

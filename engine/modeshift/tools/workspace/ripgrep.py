@@ -45,7 +45,7 @@ class Glob:
 
     @classmethod
     def of(cls, text: str) -> "Glob":
-        """Raises ``ToolFailedError`` for one that could match nothing, or not what it seems to."""
+        """The pattern; raises ``ToolFailedError`` for one that does not mean what it seems to."""
         try:
             check_glob(text)
         except ValueError as error:
@@ -61,14 +61,14 @@ class Glob:
 
     @property
     def plain_names(self) -> list[str]:
-        """Patterns of which the name of each match fits one; none if that cannot be told."""
+        """Patterns of which the name of each match fits one; none if that is not certain."""
         names = [alternative[-1] for alternative in self.alternatives]
         is_plain = all(_PLAIN.fullmatch(name) and name != "**" for name in names)
         return names if is_plain else []
 
     @cached_property
     def _last_names(self) -> re.Pattern[str] | None:
-        """What the last name of each match fits: told sooner than the whole; None for any name."""
+        """What the last name of each match fits, checked before the whole; None for any name."""
         names = {alternative[-1] for alternative in self.alternatives}
         return None if "**" in names else re.compile("|".join(map(translate, names)))
 

@@ -140,10 +140,7 @@ def find_files(
     folders: set[str] | None = None,
     max_count: int = MAX_FILES,
 ) -> tuple[set[str], str]:
-    """The files below an open folder that ``.gitignore`` does not name; and why not all.
-
-    To ``folders`` are added those that the files are in.
-    """
+    """The files below that ``.gitignore`` does not name, why not all; adds their ``folders``."""
 
     def choose(paths: list[str]) -> Iterable[str]:
         if folders is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import Any, BinaryIO, NamedTuple, Self
+from typing import BinaryIO, NamedTuple, Self
 
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.plain_text import escape_invisible, name_count
@@ -90,7 +90,7 @@ def show_name(name: str) -> str:
 
 MAX_LINE_BYTES = 2000
 MAX_BYTES = 80_000
-"""Of all lines together; less than what the model gets of any result."""
+"""The most bytes of all lines together; less than what the model gets of any result."""
 COUNTED_BYTES = 10_000_000
 """How far a file is read to say how many lines it has."""
 SECONDS = 10
@@ -112,10 +112,7 @@ class LineRange:
 
     @classmethod
     def of(cls, file: BinaryIO, start: int, count: int) -> "LineRange":
-        """Read it; raises ``ToolFailedError`` for what is not text.
-
-        What is appended to the file in the meantime is not read.
-        """
+        """Read the file as long as it is now; raises ``ToolFailedError`` if it is not text."""
         lines = cls(start, count, size=file.seek(0, os.SEEK_END))
         file.seek(0)
         head = file.read(min(_BLOCK, lines.size))
@@ -211,7 +208,6 @@ MAX_WIDTH = 200
 MIN_LIKENESS = 0.6
 _WORDS = re.compile(r"\w+")
 _BLANKED = {number: " " for number in range(128) if not re.match(r"\w|\n", chr(number))}
-_BLANKED = {number: " " for number in range(128) if not re.match(r"\w|\n", chr(number))}
 
 
 class Replacement(NamedTuple):
@@ -222,7 +218,7 @@ class Replacement(NamedTuple):
     replace_all: bool = False
 
 
-def read_replacements(args: Mapping[str, Any]) -> list[Replacement] | None:
+def read_replacements(args: Mapping[str, object]) -> list[Replacement] | None:
     """The ``edits`` of a call; None where they have another shape, as an own tool's may have."""
     edits, replacements = args.get("edits"), []
     for edit in edits if isinstance(edits, list) else []:
@@ -241,7 +237,7 @@ class Piece(NamedTuple):
     end: int
     new: str
     number: int
-    """Of the edit, from 1."""
+    """The number of the edit, from 1."""
 
 
 def find_places(path: str, text: str, edits: Sequence[Replacement]) -> list[Piece]:

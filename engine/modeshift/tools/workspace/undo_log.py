@@ -71,7 +71,7 @@ class KeptCall:
 
 
 class UndoLog:
-    """One for all threads of this machine; its methods block, and raise ``StorageError``."""
+    """The log of all threads of this machine; its methods block, and raise ``StorageError``."""
 
     def __init__(self, folder: Path, days: int) -> None:
         self.days, self.folder = days, folder.resolve()
@@ -105,7 +105,7 @@ class UndoLog:
             return f"{id.read_text()} {thread} {len(_read(folder))}"
 
     def keep(self, thread: str, data: bytes, *, is_synced: bool = True) -> str:
-        """Keep the contents of a file; why that was not done, empty if it was."""
+        """Keep the contents of a file; why they are not kept, empty if they are."""
         with self._opened(thread) as folder:
             file = folder / (digest := sha256(data).hexdigest())
             # What is written in a hurry may have become empty, by a power failure.
@@ -127,7 +127,7 @@ class UndoLog:
             return data if sha256(data).hexdigest() == digest else None
         return None
 
-    def write(self, thread: str, *lines: Mapping[str, Any]) -> None:
+    def write(self, thread: str, *lines: Mapping[str, object]) -> None:
         """Add lines, each with the ``call`` it is of: with a ``file``, or with its other fields."""
         with self._opened(thread) as folder:
             # A line that a crash has cut off stays by itself: nothing had been changed by then.
@@ -135,7 +135,7 @@ class UndoLog:
             _append(folder / "calls", text.encode(), is_synced=True)
 
     def list_calls(self, thread: str, since: int = 0) -> list[KeptCall]:
-        """A thread's calls behind so many, in their order."""
+        """A thread's calls in their order, without the first ``since``."""
         with self._opened(thread) as folder:
             return _read(folder)[since:]
 
@@ -148,7 +148,7 @@ class UndoLog:
             return {path for call in calls if call.workspace == workspace for path in call.files}
 
     def clean(self) -> None:
-        """Forget the threads in which no turn has begun for so many days."""
+        """Forget the threads in which no turn has begun for ``days`` days."""
         for id in self.folder.glob("*/id"):
             if time.time() - id.stat().st_mtime > self.days * 24 * 60 * 60:
                 shutil.rmtree(id.parent, ignore_errors=True)
@@ -196,7 +196,7 @@ class CallRecord:
         self._began = 0.0
         self._edited = dict[str, Signature]()
 
-    def note(self, *files: KeptFile, **fields: Any) -> None:
+    def note(self, *files: KeptFile, **fields: object) -> None:
         """Note what the call does to files, and other fields of ``KeptCall``."""
         lines = [{"call": self.id, "file": file} for file in files]
         self._log.write(self._thread, {"call": self.id, **self._first, **fields}, *lines)
@@ -298,4 +298,4 @@ class CallRecord:
 
 
 current_record: ContextVar[CallRecord | None] = ContextVar("current_record", default=None)
-"""Of the call that runs; None where nothing is noted."""
+"""The record of the call that runs; None where nothing is noted."""

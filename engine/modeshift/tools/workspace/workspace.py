@@ -10,115 +10,23 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import file_digest, sha256
 from io import BytesIO
 from itertools import filterfalse
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from modeshift.modes.errors import ConfigurationError, InvalidCallError, ModelError, ToolFailedError
-from modeshift.modes.plain_text import to_one_line
-from modeshift.modes.rules.ignore_rules import IgnoreRules
+from modeshift.modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
 from modeshift.tools.workspace import atomic_file
 from modeshift.tools.workspace.client_files import buffers, read_in_editor, write_in_editor
+from modeshift.tools.workspace.ignore_files import IGNORE_FILES, IgnoreFiles
 from modeshift.tools.workspace.opening import find_real_path, list_names, opened_folder
 from modeshift.tools.workspace.text import TextFormat
 from modeshift.tools.workspace.undo_log import OTHER, PERMISSIONS, Held, current_record
 
-IGNORE_FILES = (".rooignore", ".kilocodeignore")
-"""At the top of the workspace, and nowhere else."""
-MAX_BYTES = 100_000
 MAX_PATH = 4096
 _CONTROL = re.compile(r"[\x00-\x1f]")
-
-
-class IgnoreFiles:
-    """As the files were at the last ``refresh``; safe to use from several threads."""
-
-    def __init__(
-        self,
-        root: Path,
-        names: Iterable[str],
-        opened: Callable[[str], AbstractContextManager[BinaryIO]],
-    ) -> None:
-        """``opened`` opens a file by its name, or raises ``ModelError``. Blocks."""
-        self._files = {name: root / name for name in names}
-        self._opened = opened
-        self._found: dict[str, tuple[object, IgnoreRules | str]] = {}
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Read again what has changed. Blocks, as little as two ``stat`` do."""
-        self._found = {
-            name: self._found[name] if stamp == self._get_stamp(name) else (stamp, self._load(name))
-            for name, file in self._files.items()
-            if (stamp := _stamp(file)) is not None
-        }
-
-    def __bool__(self) -> bool:
-        """Whether there are any."""
-        return bool(self._found)
-
-    @property
-    def rules(self) -> tuple[IgnoreRules | str, ...]:
-        """What the files say, or why they cannot be read: other objects once one has changed."""
-        return tuple(rules for _, rules in self._found.values())
-
-    @property
-    def patterns(self) -> tuple[str, ...]:
-        """As those of ``IgnoreRules``."""
-        all_rules = (rules for rules in self.rules if isinstance(rules, IgnoreRules))
-        return tuple(pattern for rules in all_rules for pattern in rules.patterns)
-
-    @property
-    def problems(self) -> list[str]:
-        """Why files cannot be read, in words."""
-        return [
-            f"{name} cannot be used, so nothing in the workspace is opened: {rules}; "
-            "fix the file or remove it"
-            for name, (_, rules) in self._found.items()
-            if isinstance(rules, str)
-        ]
-
-    def find_problem(self, path: str, *, is_folder: bool | None = None) -> str:
-        """Why a resolved path is out of reach; empty if it is not."""
-        for name, (_, rules) in self._found.items():
-            if isinstance(rules, str):
-                return self.problems[0]
-            if path != "." and rules.name(path, is_folder=is_folder):
-                return f"{path!r} is out of reach: {name} names it; go on without it"
-        return ""
-
-    def check(self, path: str, error: type[ModelError], *, is_folder: bool | None = None) -> str:
-        """Return a resolved path; raise the error if it is out of reach."""
-        if problem := self.find_problem(path, is_folder=is_folder):
-            raise error(problem)
-        return path
-
-    def _get_stamp(self, name: str) -> object:
-        return self._found[name][0] if name in self._found else None
-
-    def _load(self, name: str) -> IgnoreRules | str:
-        try:
-            with self._opened(name) as file:
-                data = file.read(MAX_BYTES + 1)
-            if len(data) > MAX_BYTES:
-                return f"it is larger than {MAX_BYTES} bytes"
-            return IgnoreRules(data.decode())
-        except (ModelError, ValueError) as error:
-            return to_one_line(str(error))
-
-
-def _stamp(file: Path) -> object:
-    """Changes with the file, and with where a link leads; None where there is none."""
-    try:
-        link, details = os.lstat(file), os.stat(file)
-    except FileNotFoundError:
-        return "a link that leads nowhere" if file.is_symlink() else None
-    except OSError as error:
-        return str(error)
-    return (link.st_ino, details.st_ino, details.st_size, details.st_mtime_ns, details.st_ctime_ns)
 
 
 MAX_FILE_BYTES = 10_000_000
@@ -179,10 +87,7 @@ class Workspace:
         )
 
     def resolve_at_once(self, path: str) -> str | None:
-        """As ``resolve``, if the kernel can tell without a closer look; else None.
-
-        Quick enough for an event loop, which ``resolve`` is not.
-        """
+        """As ``resolve``, quick enough for an event loop; None where it takes a closer look."""
         _check_path(path, path)
         root = f"{self.root}/"
         real = find_real_path(path if path.startswith("/") else f"{root}{path}")
@@ -271,7 +176,7 @@ class Workspace:
         return old is None, now
 
     def find_held(self, path: str) -> Held:
-        """What is there now, on disk."""
+        """What is at the path now, on disk."""
         *folders, name = _split_path(path) or ["."]
         try:
             with opened_folder(self.root, folders) as folder:
@@ -282,10 +187,7 @@ class Workspace:
             return OTHER, None
 
     def put_back(self, path: str, expected: Held, data: bytes | None, mode: int | None) -> None:
-        """Replace what is there, if it is what is expected; without ``data`` remove it.
-
-        Raises ``ToolFailedError``.
-        """
+        """Replace a file that is as ``expected``, or remove it; raises ``ToolFailedError``."""
         self.ignored.refresh()
         *folders, name = self._split(path, is_folder=False) or ["."]
         made = data is not None
@@ -374,7 +276,7 @@ class Workspace:
         return _split_path(self.ignored.check(path, ToolFailedError, is_folder=is_folder))
 
     def _refuse_locked(self, path: str, name: str, folder: int) -> None:
-        """By whatever name: a hard link is the same file."""
+        """Refuse a locked file by whatever name: a hard link is the same file."""
         try:
             opened = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except OSError:

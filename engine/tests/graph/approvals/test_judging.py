@@ -12,15 +12,8 @@ import pytest
 from langchain_core.messages import AIMessage, ToolCall
 
 from modeshift.calls.contents import digest_contents, get_key
-from modeshift.calls.judging import (
-    CallContext,
-    Judged,
-    JudgedQuestion,
-    digest_question,
-    judge,
-    judge_all,
-    judge_question,
-)
+from modeshift.calls.judged_question import JudgedQuestion, digest_question, judge_question
+from modeshift.calls.judging import CallContext, Judged, judge, judge_all
 from modeshift.calls.outcome import Outcome
 from modeshift.models.loading import Models
 from modeshift.models.offline import OfflineModel
