@@ -1,7 +1,7 @@
 """The engine of an agent that works in modes: everything that holds a guarantee.
 
 ``README.md`` beside this package lists what is public, each name with a line. Imports nothing of
-the clone. A name is imported at its first use: an editor is answered before LangGraph is there.
+the clone. A name is imported at its first use: an editor is answered before LangGraph is loaded.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""``RunEvent``: what a run of a thread tells while it goes on."""
+"""``RunEvent``: what happens in a run of a thread, while it goes on."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Wrote:
 
     @property
     def is_repair(self) -> bool:
-        """Whether the node writes the history again, so that its answers are no new ones."""
+        """Whether the node only rewrites the history, so that its answers are not new."""
         return self.node in REPAIRING
 
 
@@ -80,7 +80,7 @@ def read_events(kind: str, part: Any) -> Iterator[RunEvent]:
 
 
 def read_messages(given: Sequence[Any]) -> list[AnyMessage]:
-    """Messages, as the agent gives them or as a server sends them."""
+    """Read messages: the agent's objects, or JSON as a server sends it."""
     return [one if isinstance(one, BaseMessage) else _read_message(one) for one in given]  # type: ignore[misc]
 
 

@@ -23,7 +23,7 @@ from modeshift.tools.server_tools import ManagedServer, NoPool, Offer, ServerPoo
 
 
 def with_server_tools(deps: AgentDeps, *, start: bool) -> AgentDeps:
-    """With the tools that a person has trusted; with ``start``, those that the servers list now."""
+    """Add the trusted tools of MCP servers; with ``start``, those that the servers list now."""
     if start:
         pool = open_pool()
         if not isinstance(pool, NoPool):
@@ -49,7 +49,7 @@ async def _start_all(deps: AgentDeps, pool: ServerPool) -> None:
 
 
 def list_servers(servers: Sequence[FoundServer], deps: AgentDeps) -> Iterator[str]:
-    """A line on each MCP server."""
+    """A line about each MCP server."""
     known = {server.server.name: server.offer for server in deps.servers}
     width = max(len(server.name) for server in servers)
     for server in servers:
@@ -152,7 +152,7 @@ def _describe_mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterato
 
 
 def _list_ways(deps: AgentDeps, slug: str) -> Iterator[str]:
-    """Where the model may ask to go from a mode, and begin sub-tasks: when, and who is asked."""
+    """The modes that the model may ask for, and for sub-tasks: when, and who is asked."""
     for way in (ways := list_ways_out(deps, slug)):
         where = "a sub-task in " if way["is_task"] else "to "
         where += "any mode" if way["to"] == [ANY] else ", ".join(way["to"])

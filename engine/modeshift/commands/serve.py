@@ -15,7 +15,7 @@ from modeshift.modes.errors import ConfigurationError
 from modeshift.project import find_root
 
 MAX_CONNECTIONS = 80
-"""For all processes together: Postgres takes 100 by default, of which 3 are a superuser's."""
+"""Connections of all processes: Postgres takes 100 by default, of which 3 are a superuser's."""
 OURS = 8
 """Connections of one process beside Aegra's: 4 each of the journal and the server."""
 

@@ -24,7 +24,7 @@ from modeshift.tools.workspace.workspace import Workspace
 
 
 def show_servers(project: ProjectServers, settings: Settings) -> Iterator[str]:
-    """What the files say; starts nothing."""
+    """Show the servers that the files name; starts none."""
     is_sandboxed = build_commands(settings).sandbox is not None
     for name, (file, entry) in project.entries.items():
         yield from _describe(name, file, entry, is_sandboxed=is_sandboxed)
@@ -113,7 +113,7 @@ def _describe_tools(
 
 
 def main(*, show: bool = False, revoke: bool = False) -> Iterator[str | YesOrNo]:
-    """What is trusted, recorded once all of it could be read; raises ``UserError``.
+    """Show what is trusted, and record it once all of it could be read; raises ``UserError``.
 
     MCP servers come after the files, and are asked about one by one.
     """

@@ -40,7 +40,7 @@ class ThreadUsage(NamedTuple):
     title: str
     taken: dict[str, Tokens]
     turn: dict[str, Tokens]
-    """The part of the last turn."""
+    """What the last turn has taken."""
     last: Fill | None
 
 

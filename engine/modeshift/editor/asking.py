@@ -26,7 +26,7 @@ from modeshift.threads.deps import AgentDeps
 
 INTERNAL_ERROR = -32603
 MAX_ASKED = 1_000_000
-"""Characters of what is to be approved."""
+"""How many characters of a call a person is shown at most."""
 MAX_TARGETS = 4
 MAX_ANSWERS = 4
 MAX_LABEL = 80
@@ -45,7 +45,7 @@ class Option:
 
 @dataclass(frozen=True)
 class CallQuestion:
-    """A question about one call; none of its first options gives most away."""
+    """A question about one call; the option that allows most is never the first."""
 
     view: ToolCallView
     content: tuple[ShownContent, ...]
@@ -62,7 +62,7 @@ class CallQuestion:
         state: Mapping[str, Any],
         approvals: str,
     ) -> "CallQuestion":
-        """The question to ask in a thread with this ``state``. Blocks."""
+        """Make the question for a thread with this ``state``. Blocks: it reads files."""
         call = ToolCall(name=action["name"], args=action["args"], id=action["id"])
         view = ToolCallView.of(deps, folder, call)
         preview = preview_call(deps, action, state["mode"], state.get("written", ()))
@@ -80,12 +80,12 @@ class CallQuestion:
         return cls(view, content, tuple(_offer_approval(action, view)))
 
     def get(self, id: object) -> Option | None:
-        """The option; None for one that was not offered."""
+        """Find the option with this id; None if it was not offered."""
         return next((option for option in self.options if option.id == id), None)
 
 
 def _show_plans(preview: Preview | None) -> Iterator[ShownContent]:
-    """The Markdown files that a mode has written, for whoever decides on leaving it."""
+    """Show the Markdown files that a mode has written to whoever decides on leaving it."""
     if preview is not None and "switch" in preview:
         for plan in preview["switch"]["plans"]:
             yield as_output(f"{plan['path']}:\n\n{plan.get('problem') or plan['after']}")
@@ -94,7 +94,7 @@ def _show_plans(preview: Preview | None) -> Iterator[ShownContent]:
 def _show_call(
     action: ActionRequest, view: ToolCallView, preview: Preview | None
 ) -> Iterator[ShownContent]:
-    """All that will run, of which the title shows only the beginning."""
+    """Show the whole call: the title has only its beginning."""
     shown: list[str] = []
     if preview is not None:
         shown = preview["shows"]
@@ -131,7 +131,7 @@ def _offer_modes(
 
 
 def _offer_answers(action: ActionRequest) -> Iterator[Option]:
-    """The labels are the model's, so each begins with words of ours."""
+    """Offer the suggested answers; the model wrote them, so each begins with words of ours."""
     answers = list(list_suggestions(action["args"]).items())[:MAX_ANSWERS]
     for number, (label, slug) in enumerate(answers):
         does = f"Switch to {slug} mode, and answer" if slug else "Answer"
@@ -144,8 +144,8 @@ def _offer_answers(action: ActionRequest) -> Iterator[Option]:
 def _offer_approval(action: ActionRequest, view: ToolCallView) -> Iterator[Option]:
     yield Option("once", "Allow once", "allow_once", {"type": "approve"})
     if "remember" in action:
-        # For a fetch it is the whole site, of which the title shows one page; a host's name says
-        # at its end whose it is.
+        # "Always" means the whole site of a fetch, while the title shows one page. A host's owner
+        # is at the end of its name, so that is not cut off.
         shown, most = view.title, MAX_LABEL
         if view.effect.reaches_network:
             shown, most = action["remember"], MAX_SITE
@@ -162,7 +162,7 @@ CHOICE, WORDS = "suggestion", "words"
 
 
 def build_form(question: CallQuestion, session_id: str) -> schema.ElicitationFormSessionMode:
-    """Its suggestions to choose from, and a line for other words; nothing is chosen at first."""
+    """A form with the suggestions and a line for other words; nothing is chosen at first."""
     fields: dict[str, schema.ElicitationStringPropertySchema] = {}
     suggestions = [each for each in question.options if each.decision is not None]
     if suggestions:
@@ -181,7 +181,7 @@ def build_form(question: CallQuestion, session_id: str) -> schema.ElicitationFor
 
 
 def read_form(question: CallQuestion, answer: schema.CreateElicitationResponse) -> Option | None:
-    """What was answered, words first; None if the form was closed, or for what it did not offer.
+    """The option that was chosen, words first; None for a closed form or an unknown choice.
 
     A form that is declined, or left empty, is an answer in the chat.
     """
@@ -208,7 +208,7 @@ class EditorGone(Exception):  # noqa: N818  # not an error
 async def ask_in_editor(
     config: SessionConfig, updates: SessionUpdates, interrupt: Interrupt
 ) -> Run | None:
-    """The answer; None to wait for one in the chat, or if another mode is chosen meanwhile.
+    """The run with the answer; None to wait for one in the chat, or once another mode is chosen.
 
     Raises ``TurnDismissed``, ``EditorGone``, and ``RequestError`` if the editor cannot ask.
     """
@@ -265,7 +265,7 @@ async def _decide(
 async def _ask(updates: SessionUpdates, question: CallQuestion) -> Option | None:
     """Have the editor ask; None if its dialog was closed, or for an option that was not offered.
 
-    A cancel takes the question back.
+    If this is cancelled, the editor is told to close its dialog.
     """
     client, session = updates.editor.client, updates.id
     try:

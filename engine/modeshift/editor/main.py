@@ -41,7 +41,7 @@ OpenEditorAgent = Callable[[Client, schema.ClientCapabilities], Awaitable[Any]]
 
 
 class Entrance:
-    """One per connection. The SDK finds the methods by their names."""
+    """Serves one connection. The SDK finds the methods by their names."""
 
     def __init__(self, open_agent: OpenEditorAgent) -> None:
         """``open_agent`` gives the ``EditorAgent``; once it has raised, it is called again."""
@@ -123,7 +123,7 @@ def _refuse_user_errors() -> Iterator[None]:
 
 EXIT_SECONDS = 4
 THREADS = 512
-"""A read through the editor blocks one; no session may use up those of another."""
+"""A read through the editor blocks a thread; no session may use up those of another."""
 
 
 def main() -> None:

@@ -34,7 +34,7 @@ CLEANUP_SECONDS = 2
 
 
 class EditorSession:
-    """One per id in a process; it can be closed and opened again."""
+    """A process has one for each id; it can be closed and opened again."""
 
     def __init__(self, editor: Editor, record: Record, agents: AgentCache, store: Sessions) -> None:
         self.id = record.id
@@ -51,7 +51,7 @@ class EditorSession:
         self._holds_question = False
         """Whether a question waits that this editor has not been asked since it opened it."""
         self._untold: list[str] = []
-        """Notices for the next turn."""
+        """Notices that the next turn shows."""
 
     async def open(self, folder: Path, servers: Sequence[McpServer]) -> None:
         """Read what is stored, for the ``folder`` as the editor names it; raises ``UserError``."""
@@ -102,7 +102,7 @@ class EditorSession:
         await self._show_question()
 
     async def _read_conversations(self, values: dict[str, Any]) -> list[History]:
-        """Each with what summaries have replaced, which the checkpoints before them have."""
+        """The conversations with what summaries have replaced, which is in earlier checkpoints."""
         config, states, now = self._config, [values], _list_conversations(values)
         if any(isinstance(message, AIMessage) for _, messages in now for message in messages[:1]):
             wanted: RunnableConfig | None = None  # not what was undone
@@ -128,9 +128,9 @@ class EditorSession:
         return self._config.options
 
     async def _is_default(self, option: str, value: object) -> bool:
-        """Whether an editor may have set it of its own accord: Zed does in each session it opens.
+        """Whether the editor may have chosen this by itself: Zed does in each session it opens.
 
-        That must not withdraw the question, nor let run unasked what the person was to see first.
+        That must not withdraw the question, nor run a call that the person was to see first.
         """
         is_risky = option == "mode" or (option, value) == ("approvals", Approvals.AUTO)
         is_held = self._holds_question and await self._config.open_question() is not None
@@ -166,7 +166,7 @@ class EditorSession:
         await self._updates.say(self._config.options.describe(option))
 
     async def _undo(self, value: str) -> str:
-        """What an undo does; does it where ``value`` has the digest of what was shown."""
+        """Describe an undo; do it if ``value`` has the digest of what was shown."""
         back, digest = BACK * value.startswith(BACK), value.removeprefix(BACK).strip()
         with self._store.claim(self.id):
             await self._config.refresh()

@@ -65,11 +65,11 @@ class SessionConfig:
         self._updates = updates
         self._lock = asyncio.Lock()
         self._mode = self._approvals = ""
-        """Both as they are in the thread's state."""
+        """The mode and the approvals as they are in the thread's state."""
         self._news: dict[str, Any] = {}
-        """What the mailbox has that the thread does not have yet."""
+        """Settings in the mailbox that the thread has not taken in yet."""
         self._shown: dict[str, Any] = {}
-        """What of the options the editor was sent."""
+        """The options as the editor was last sent them."""
         self._usage = Usage()
 
     async def _get_agent(self) -> Agent:
@@ -126,7 +126,7 @@ class SessionConfig:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """To wrap around a turn: meanwhile ``refresh`` does not read the thread."""
+        """Wrap a turn in this: meanwhile ``refresh`` does not read the thread."""
         self._is_running = True
         try:
             yield
@@ -178,7 +178,7 @@ class SessionConfig:
             await self.show()
 
     async def list_allowed(self, forget: str) -> str:
-        """What a person always allows, by number, without the one to ``forget``, or ``all``."""
+        """List by number what is always allowed, without number ``forget``, or without ``all``."""
         remembered = await self.thread.remembered()
         if forget:
             ids = {str(n): [each["id"]] for n, each in enumerate(remembered, 1)} | {ALL: ALL}
@@ -247,7 +247,7 @@ class SessionConfig:
         await self._show_usage()
 
     async def _show_usage(self) -> None:
-        """Nothing, where a number is missing that the protocol wants."""
+        """Send how full the window is, unless a number is missing that the protocol wants."""
         taken, last = self._usage.get("thread", {}), self._usage.get("last")
         if last is None or last["used"] is None or last["window"] is None:
             return

@@ -17,12 +17,12 @@ from modeshift.modes.plain_text import to_one_line
 
 FLUSH_SECONDS = 1
 NO_LIMIT = sys.maxsize >> 2
-"""Of a message's bytes: the editor is the user's own process."""
+"""A message may have any number of bytes: the editor is the user's own process."""
 MAX_DETAILS = 2000
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
 _OPENING = ("session/new", "session/load", "session/resume", "session/fork")
 _EXTENSIONS = {"session/delete": "_session/delete"}
-"""Methods that the SDK does not know, as it passes them on."""
+"""Methods that the SDK does not know, with the names by which it passes them on."""
 
 log = logging.getLogger("modeshift")
 
@@ -32,15 +32,15 @@ class Editor(NamedTuple):
 
     client: Client
     offered: ClientCapabilities
-    """What it can do."""
+    """What the editor can do."""
     withdraw: Callable[[str], Awaitable[None]]
     """Takes back the question about a call."""
     shows: Collection[str] = ()
-    """What it shows of a session that the SDK does not know: ``notices``, ``compaction``."""
+    """What the editor can show and the SDK does not know: ``notices``, ``compaction``."""
 
     @property
     def has_forms(self) -> bool:
-        """Whether it can ask with a form."""
+        """Whether the editor can ask with a form."""
         return bool(self.offered.elicitation and self.offered.elicitation.form is not None)
 
 
@@ -55,14 +55,14 @@ class PipeTransport:
         self._reader = reader
         self._writer = writer
         self._prompts: dict[object, object] = {}
-        """The sessions of the prompts that are not answered, by request."""
+        """The sessions of prompts without an answer yet, by request id."""
         self._questions: dict[str, object] = {}
-        """The requests of the questions that may be open, by call."""
+        """The request ids of questions that may be open, by call id."""
         self.shows: Collection[str] = ()
-        """As ``Editor`` has it, from the editor's first message."""
+        """``Editor.shows``, from the editor's first message."""
 
     async def receive(self) -> dict[str, Any] | None:
-        """The next message; None at the end. What is none, or is refused, gets an error."""
+        """The next message; None at the end. A line that is none, or is refused, gets an error."""
         while True:
             try:
                 line = await self._reader.readuntil(b"\n")
@@ -117,7 +117,7 @@ class PipeTransport:
                 self._prompts.pop(id, None)
 
     def _cancel_prompt(self, message: object) -> Any:
-        """The message; for a prompt that is cancelled by its request, the session's cancel."""
+        """The message; one that cancels a prompt's request becomes one that cancels its session."""
         match message:
             case {"method": "initialize", "params": {"clientCapabilities": {"session": dict(all)}}}:
                 self.shows = {name for name, value in all.items() if isinstance(value, dict)}

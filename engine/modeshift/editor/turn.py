@@ -1,4 +1,4 @@
-"""``Turn``: one message of the user's, from the checks before it to the cleanup after it."""
+"""``Turn``: handles one message, from the checks before it to the cleanup after it."""
 
 import asyncio
 import logging
@@ -42,7 +42,7 @@ MAX_TITLE = 80
 
 @dataclass(frozen=True)
 class Prompt:
-    """A user's message; it holds at least one of the three."""
+    """A user's message: a mode, content, or ``/compact``; at least one of these."""
 
     mode: str | None
     """The mode of a slash command that the message begins with."""
@@ -52,7 +52,7 @@ class Prompt:
 
     @classmethod
     def parse(cls, blocks: Sequence[PromptBlock], options: Options, folder: Folder) -> Self:
-        """Raises ``InvalidInputError`` for an empty message and for what no model accepts."""
+        """Read a message; raises ``InvalidInputError`` if it is empty, or no model accepts it."""
         name = None
         first = blocks[0] if blocks else None
         if isinstance(first, schema.TextContentBlock) and (
@@ -115,7 +115,7 @@ def _parse_content(blocks: Sequence[PromptBlock], folder: Folder) -> Content:
 
 
 def _name_resource(uri: str, name: str, folder: Folder) -> str:
-    """A name under which the model finds it: a file's path in the workspace, else a link."""
+    """A name by which the model finds the resource: a path in the workspace, else its link."""
     try:
         parts = urlsplit(uri)
     except ValueError as error:

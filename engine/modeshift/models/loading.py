@@ -24,7 +24,7 @@ from modeshift.modes.mode import Level, Mode
 from modeshift.modes.plain_text import to_one_line
 
 PARTS_OF_WINDOW = 4
-"""An answer may take one part of so many of the context window."""
+"""Into how many parts the context window is divided: an answer may take one."""
 _CHAT_COMPLETIONS = "BaseChatOpenAI"
 """LangChain's base class of the integrations whose servers speak Chat Completions."""
 
@@ -156,7 +156,7 @@ def load_model(
     try:
         uses_responses = merged.get("use_responses_api")
         arguments = known.get_arguments(model, uses_responses) if known is not None else {}
-        # Only then it is known which class it is, and how that calls its limits.
+        # Only now it is known which class this is, and what its limits are called.
         chat_model = init_chat_model(model, model_provider=provider, **arguments)
         checked = check_parameters(name, type(chat_model), parameters or {})
         checked |= check_parameters(name, type(chat_model), of_mode or {}, is_trusted=is_trusted)

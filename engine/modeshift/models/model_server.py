@@ -63,7 +63,7 @@ def _ask_chat(client: httpx.Client, address: str, model: str) -> ModelServer:
 
 
 def _ask_ollama(client: httpx.Client, address: str, model: str) -> ModelServer:
-    """By ``num_ctx``, not by what the model could read: Ollama silently drops what is beyond."""
+    """The window is ``num_ctx``, not what the model could read: Ollama silently drops the rest."""
     shown = _get(client, "POST", f"{address}/api/show", json={"model": model})
     size = _NUM_CTX.search(str(shown.get("parameters")))
     has_tools = "tools" in shown["capabilities"] if "capabilities" in shown else None
@@ -77,6 +77,6 @@ def _get(client: httpx.Client, method: str, url: str, **more: Any) -> dict[str, 
         raise httpx.TransportError(f"{url} answers {response.status_code}")
     try:
         body = response.json() if response.is_success else None
-    except ValueError:  # a page, say
+    except ValueError:  # such as a web page
         body = None
     return body if isinstance(body, dict) else {}

@@ -61,7 +61,7 @@ class OfflineStep:
 
     @property
     def keywords(self) -> tuple[str, ...]:
-        """How words begin that describe a mode which can take the step."""
+        """Beginnings of words that describe a mode which can take the step."""
         is_markdown = all(
             name in _EDITS and args["path"].endswith(".md") for name, args in self.calls
         )
@@ -234,7 +234,7 @@ class _Progress:
     def __init__(self, steps: list[OfflineStep]) -> None:
         self._left = list(steps)
         self._results: list[str] = []
-        # Of the step that is next:
+        # About the next step:
         self._has_asked = False
         """Whether a switch was asked for."""
         self._is_refused = False

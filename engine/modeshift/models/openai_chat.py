@@ -21,7 +21,7 @@ from modeshift.workarounds.openai import WHOLE, tell_ends_apart
 
 _FIELDS = {"reasoning_content": str, "reasoning": str, "reasoning_details": list}
 _EXTRA = "extra_content"
-"""Beside a call: Gemini's signature, in Google's own form of the format."""
+"""The field beside a call with Gemini's signature, in Google's own form of the format."""
 _JOINED = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
@@ -32,7 +32,7 @@ else:
 
 
 def build_extended(integration: type[BaseChatOpenAI], **arguments: object) -> BaseChatOpenAI:
-    """A model of ``integration``, with what that class of LangChain's leaves out."""
+    """A model of LangChain's class ``integration``, with what that class leaves out."""
     model = _extend(integration)(**arguments)
     tell_ends_apart(model.root_async_client)
     return model
@@ -103,7 +103,7 @@ class _Extended(_Base):
             id: call[_EXTRA] for call in calls if call.get(_EXTRA) and (id := call.get("id"))
         }:
             kept[_EXTRA] = extra
-        if kept or calls:  # what made the ids
+        if kept or calls:  # the server that made the ids
             message.additional_kwargs |= {**kept, ORIGIN: {self.origin: True}}
         if refusal := source.get("refusal"):
             message.additional_kwargs["refusal"] = refusal
@@ -114,7 +114,7 @@ class _Extended(_Base):
     ) -> dict[str, Any]:
         payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
         messages = self._convert_input(input_).to_messages()
-        # Over the Responses API there are none.
+        # A payload for the Responses API has no messages.
         for message, sent in zip(messages, payload.get("messages", ()), strict=False):
             if isinstance(message, AIMessage):
                 _restore(message.additional_kwargs, sent, self.origin)

@@ -56,7 +56,7 @@ _LOOKS = re.compile(
     """,
     re.VERBOSE,
 )
-# A value that is said to be a secret: in a URL, a header, an assignment.
+# A value whose name says that it is a secret: in a URL, a header, an assignment.
 _SAID = re.compile(
     r"""
     (?<=://) [^\s/:@]* : (?P<url>[^\s/@]{3,}) @
@@ -100,7 +100,7 @@ def find_secrets() -> tuple[str, ...]:
 
 TRIES = 3
 LONGEST_WAIT = 60.0
-"""Seconds; a provider that asks to wait longer is not asked again."""
+"""Seconds; a provider that wants a longer wait is not asked again."""
 MAX_DETAIL = 600
 MAX_READ = 20_000
 """Characters of an error in which secrets are looked for; no more than these are shown."""

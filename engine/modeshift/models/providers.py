@@ -1,4 +1,4 @@
-"""``Provider``: what is known of each, and what may be set of its models, such as the effort."""
+"""``Provider``: what is known of a provider, and which parameters of its models may be set."""
 
 import os
 import re
@@ -160,7 +160,7 @@ def get_provider(name: str) -> str:
 
 
 def is_local(provider: str) -> bool:
-    """Whether it is Ollama, or a server behind ``OPENAI_BASE_URL``: one's own, or a gateway."""
+    """Whether the provider is Ollama, or an own server or gateway at ``OPENAI_BASE_URL``."""
     if provider == "openai":
         return not is_at_openai(PROVIDERS[provider].address())
     return provider == "ollama"
@@ -230,7 +230,7 @@ def check_parameters(
 
 
 def _refuse(parameter: str) -> str | None:
-    """Why nobody may set it; None if that depends on the model."""
+    """Why nobody may set the parameter; None if that depends on the model."""
     if parameter in HARMLESS:
         return None
     return next((why for names, why in _REFUSED if re.search(names, parameter)), None)

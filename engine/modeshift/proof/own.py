@@ -51,14 +51,14 @@ _FILE: TypeAdapter[list[_Never | _Before | _Always]] = TypeAdapter(list[_Never |
 
 
 class Own(NamedTuple):
-    """A property of the owner's."""
+    """A property that the owner has written."""
 
     kind: str
     """``never``, ``before`` or ``always_reachable``."""
     values: Mapping[str, str]
 
     def __str__(self) -> str:
-        """As it is written."""
+        """The property as the file has it."""
         if self.kind == "always_reachable":
             return f"{self.kind}: {self.values['mode']}"
         named = ", ".join(f"{key}: {value}" for key, value in self.values.items())
@@ -138,7 +138,7 @@ def _build_before(values: Mapping[str, str]) -> MoveCheck:
 
 
 def _list_bound(seats: Seats, place: Place, what: str) -> list[str]:
-    """The tools of a group, or of this name, that the model is given, but to look."""
+    """The model's tools of this group or name, without those of a group that only read here."""
     seat = seats.deps.seat(place.mode, place.limit, place.depth)
     specs = [seats.deps.toolbox[name].spec for name in seat.tools]
     return [

@@ -1,4 +1,4 @@
-"""``Place``: a thread as the proof sees it, which is what its rights can depend on."""
+"""``Place``: a thread as the proof sees it, with all that its rights can depend on."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, cast
@@ -25,17 +25,17 @@ class Pending(NamedTuple):
     then: tuple["Pending", ...] = ()
     """The other sub-tasks of the message."""
     how: str = ""
-    """As in ``Switch``: whether it goes by an edge that asks nobody, or by hand."""
+    """As in ``Switch``: whether an edge decided it without asking, or a person did."""
 
     def __str__(self) -> str:
-        """In words."""
+        """The switch in words."""
         what = f"{'a sub-task in' if self.is_task else 'the switch to'} {self.target}"
         policy = f", with approvals {self.approvals}" if self.approvals else ""
         return f"{what}{policy}{' ' * bool(self.how)}{self.how}"
 
     @property
     def who(self) -> str:
-        """Who has allowed it, as in ``Move``."""
+        """Who has allowed the switch, as in ``Move``."""
         return "edge" if self.how == "by edge" else "person"
 
 
@@ -58,7 +58,7 @@ class Frame(NamedTuple):
 
 
 class Place(NamedTuple):
-    """One configuration."""
+    """One configuration of a thread."""
 
     mode: str
     phase: str
@@ -85,7 +85,7 @@ def drop_parents(place: Place) -> Place:
 
 
 def read_place(state: Mapping[str, Any], known: Collection[str]) -> Place:
-    """The place of a thread in this state; of the facts those that are ``known`` count."""
+    """The place of a thread in this state; only facts that are ``known`` count."""
     return Place(
         state["mode"],
         state["phase"],
@@ -99,7 +99,7 @@ def read_place(state: Mapping[str, Any], known: Collection[str]) -> Place:
 
 
 def read_true_facts(facts: Mapping[str, Any]) -> frozenset[str]:
-    """The names in the state's key."""
+    """The names of the facts that hold, of those in the state."""
     return frozenset(name for scope in SCOPES for name in facts.get(scope, ()))
 
 
@@ -124,7 +124,7 @@ def _read_parent(parent: Parent, known: Collection[str]) -> Frame:
 
 
 CALLS: list[ToolCall] = [tool_call(name="new_task", args={}, id=str(number)) for number in (0, 1)]
-"""The calls of which a place knows no more than that they are there."""
+"""Calls of which a place knows only that there are some."""
 _SAID, _ASKING = HumanMessage("go", id="said"), AIMessage("", tool_calls=CALLS, id="asking")
 _DONE = AIMessage("done", id="done")
 
@@ -151,7 +151,7 @@ def build_state(deps: AgentDeps, place: Place) -> State:
 
 
 def build_facts(deps: AgentDeps, names: frozenset[str]) -> Facts:
-    """The state's key for these facts."""
+    """The facts of these names as the state holds them."""
     true = {scope: [name for name in names if deps.facts[name].scope == scope] for scope in SCOPES}
     return cast("Facts", {**true, "tests": "-" if CHANGED in names else NO_FILES})
 

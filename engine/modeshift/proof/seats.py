@@ -34,7 +34,7 @@ _ENDS = (True, False), (0, 1, None), (True, False)
 PATHS = ("a.txt", "src/a.py", "plan.md", "Makefile", "AGENTS.md", ".env")
 """Files of which an edit limit may name some; the last ones always ask."""
 PHASES = frozenset(Phase)
-"""Those of the engine."""
+"""The engine's phases."""
 CLOSED_OFF = 1
 """The right to run a command that can change nothing, asked about or not."""
 STRICTNESS = {"deny": 0, "ask": 2, "allow": 3}
@@ -53,7 +53,7 @@ class Probe(NamedTuple):
 
 
 class Seats:
-    """The verdicts, each asked for once; they are those that the nodes ask for."""
+    """The verdicts that the nodes would get, each computed once."""
 
     def __init__(self, deps: AgentDeps, facts: frozenset[str]) -> None:
         """``facts`` are those that conditions name."""
@@ -61,7 +61,7 @@ class Seats:
         self.facts = facts
         own = {name for name in facts if deps.facts[name] not in BUILT_IN}
         self._open = own | ({CHANGED, APPROVED} & facts)
-        """What others decide: functions of the clone's own, and people and programs outside."""
+        """Facts that others decide: functions of the clone, and people and programs outside."""
         specs = [(deps.toolbox[tool.name], tool) for tool in deps.toolbox.specs]
         self.probes = [
             Probe(tool, args)
@@ -77,7 +77,7 @@ class Seats:
         self._outcomes: dict[Any, frozenset[frozenset[str]]] = {}
         self._done: dict[Any, set[Done]] = {}
         self.files: dict[str, Any] = {}
-        """By mode what ``properties`` has found in its file."""
+        """What ``properties`` has read in each mode's file."""
 
     def _list_args(self, spec: ToolSpec) -> list[dict[str, Any]]:
         files = (file for name in sorted(self.facts) for file in self.deps.facts[name].files)
@@ -108,7 +108,7 @@ class Seats:
         return sorted({pattern for rule in rules for pattern in rule.get(tool, {})} - {EVERY})
 
     def rights(self, place: Place) -> tuple[int, ...]:
-        """Of each probe whether it is denied, can change nothing, is asked about or allowed."""
+        """For each probe, whether it is denied, can change nothing, is asked about or allowed."""
         key = place.mode, place.limit, place.approvals
         if key not in self._rights:
             context, values = self._context(place), self.values(place)
@@ -122,7 +122,7 @@ class Seats:
     def judge(
         self, place: Place, tool: Tool, args: dict[str, Any], plan: PlanLimit | None = None
     ) -> Verdict:
-        """The verdict that the nodes would have of such a call, under a plan."""
+        """The verdict that the nodes would get for such a call, under a plan."""
         return self._judge(replace(self._context(place), plan=plan), tool, args, self.values(place))
 
     def _context(self, place: Place) -> CallContext:
@@ -149,7 +149,7 @@ class Seats:
         return {name: name in place.facts for name in self.facts}
 
     def decided(self, place: Place) -> list[Decided]:
-        """All that can be decided there on what the model asks for."""
+        """All decisions on what the model can ask for in the place."""
         key = place.mode, place.limit, place.depth, place.facts
         if key not in self._decided:
             facts = build_facts(self.deps, place.facts)
@@ -158,7 +158,7 @@ class Seats:
         return self._decided[key]
 
     def tasks(self, place: Place) -> list[Pending]:
-        """The sub-tasks that the model may ask for there."""
+        """The sub-tasks that the model may ask for in the place."""
         key = place.mode, place.limit, place.depth, place.facts
         if key not in self._tasks:
             wishes = dict.fromkeys(decided.meant for decided in self.decided(place))
@@ -167,7 +167,7 @@ class Seats:
         return self._tasks[key]
 
     def free_facts(self) -> frozenset[frozenset[str]]:
-        """From now on any call leads to any facts that one can make true in some mode."""
+        """Have any call lead, from now on, to any facts that a call can make true in some mode."""
         starts = (
             Place(slug, Phase.ACTING, None, policy)
             for slug, policy in product(self.deps.catalog, Approvals)
@@ -177,7 +177,7 @@ class Seats:
         return self.free
 
     def outcomes(self, place: Place) -> frozenset[frozenset[str]]:
-        """The facts as they can be after a call that may run here, or a command of an own node."""
+        """The facts that can hold after a call that may run here, or a command of an own node."""
         if not self.facts:
             return _NO_FACTS
         if self.free is not None:
@@ -214,7 +214,7 @@ class Seats:
         return self._done[key]
 
     def describe(self, place: Place, probe: Probe, *, is_run: bool) -> Iterator[Done]:
-        """What may come of a call, as the nodes describe it."""
+        """The possible ends of a call, as the nodes describe them."""
         spec, context = probe.tool.spec, self._context(place)
         call = tool_call(name=spec.name, args=probe.args, id="")
         judged = Judged(call, self.judge(place, *probe), probe.tool, probe.args)
@@ -225,7 +225,7 @@ class Seats:
             yield replace(done, was_alone=was_alone)
         grant = context.seat.mode.grant(spec.group or "")
         if grant is not None and grant.file_regex is not None and spec.name in context.seat.tools:
-            # Some file there is that it names, whether the probes have one or not.
+            # The call names some file, whether or not the probes have one.
             slug, file = place.mode, ("-",)
             yield Done(
                 tool=spec.name,
@@ -237,7 +237,7 @@ class Seats:
             )
 
     def _list_commands(self, place: Place) -> Iterator[Done]:
-        """What may come of a command that a node of the clone's own runs."""
+        """The possible ends of a command that a node of the clone's own runs."""
         for runs_tests, code, was_alone, may_write in product(*_ENDS, (True, False)):
             yield Done(
                 tool="",

@@ -29,7 +29,7 @@ TOKENS = settings.tokens
 
 @auth.authenticate
 async def authenticate(authorization: str | None) -> Auth.types.MinimalUserDict:
-    """The user whose token is given; raises a 401."""
+    """The user of the token; raises a 401."""
     if not TOKENS:
         return {"identity": ANYBODY, "is_authenticated": False}
     scheme, _, sent = (authorization or "").partition(" ")
@@ -60,7 +60,7 @@ async def own_threads(ctx: Auth.types.AuthContext, value: Any) -> Any:
 
 @auth.on.threads.create
 async def own_new_threads(ctx: Auth.types.AuthContext, value: Any) -> Any:
-    """Nobody can make another's thread again after the server lost its list; raises a 409."""
+    """Another user's thread cannot be created again once the server lost its list; raises a 409."""
     await _refuse_others_thread(ctx, value.get("thread_id"))
     # Otherwise the first run adds it, and a list that was written before that shows no state.
     value.setdefault("metadata", {}).setdefault("graph_id", GRAPH)
@@ -85,17 +85,17 @@ async def own_runs(ctx: Auth.types.AuthContext, value: Any) -> Any:
 
 @auth.on.threads.update
 async def own_updates(ctx: Auth.types.AuthContext, value: Any) -> Any:
-    """Updates are the owner's, canceling a run among them; raises a 422."""
+    """Only the owner may update a thread, or cancel a run in it; raises a 422."""
     _refuse_rollback(value.get("action"))
     return _add_owner(ctx, value)
 
 
 @auth.on.threads.delete
 async def own_deletions(ctx: Auth.types.AuthContext, value: Any) -> Any:
-    """A thread is its owner's to delete, and as a whole; raises a 422."""
+    """Only the owner may delete a thread, and only as a whole; raises a 422."""
     if value.get("run_id") is not None:
         raise Auth.exceptions.HTTPException(422, "a run cannot be deleted; delete the thread")
-    await get_served_cache()  # has what else there is of the thread
+    await get_served_cache()  # deletes what else is stored of the thread
     return _add_owner(ctx, value)
 
 
@@ -119,7 +119,7 @@ def _refuse_rollback(action: str | None) -> None:
 
 
 async def check_run(run: dict[str, Any], deps: AgentDeps) -> None:
-    """As the graph does it, but before there is a run."""
+    """Check what the graph would refuse, before there is a run."""
     check_config(run.get("config"))
     if run.get("input") is not None:
         build_input_check(deps.catalog, deps.toolbox.specs)(run["input"])

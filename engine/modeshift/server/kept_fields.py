@@ -1,7 +1,7 @@
-"""``check_config``: a config fits before the server keeps it, of a run, a cron or an assistant.
+"""``check_config``: checks the config of a run, a cron or an assistant before it is stored.
 
-The server merges it into its thread's, and one with ``callbacks``, or with a ``metadata`` that is
-no object, would leave a thread that cannot be read.
+The server merges it into its thread's config, and ``callbacks``, or a ``metadata`` that is no
+object, would leave a thread that cannot be read.
 """
 
 from typing import Annotated, Any
@@ -36,7 +36,7 @@ _CONFIG = TypeAdapter(_Config)
 
 
 def check_config(config: Any, context: Any = None) -> None:
-    """Raises ``InvalidInputError``. The server makes a ``context`` the ``configurable``."""
+    """Raise ``InvalidInputError``. The server uses a ``context`` as the ``configurable``."""
     values = {**config, "configurable": context} if context else config or {}
     try:
         _CONFIG.validate_python(values, strict=True)

@@ -1,4 +1,4 @@
-"""``build_bar``: the line below the input: where one is, and what runs unasked."""
+"""``build_bar``: the line below the input, with the mode and what runs unasked."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -14,7 +14,7 @@ MIN_TITLE = 10
 
 
 def name_place(mode: str, values: Mapping[str, Any]) -> str:
-    """The mode, and whether one is in a sub-task."""
+    """The mode, and whether the thread is in a sub-task."""
     return f"{mode} / sub-task" if values.get("subtask") else mode
 
 
@@ -22,7 +22,7 @@ def build_bar(
     deps: AgentDeps, values: Mapping[str, Any], mode: str, approvals: str,
     cost: Decimal | None, width: int,
 ) -> str:  # fmt: skip
-    """One line of at most the width: what matters less is left out first."""
+    """One line of at most ``width`` columns: what matters less is left out first."""
     last = (values.get("usage") or {}).get("last") or {}
     used, window = last.get("used") or 0, last.get("window")
     parts = [

@@ -1,4 +1,4 @@
-"""``Cards``: asks a person about calls, and makes what they choose decisions."""
+"""``Cards``: asks a person about calls, and turns their choices into decisions."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ AT_ONCE = (Choice("o", "One by one"), Choice("r", "No to all", "n"), Choice("a",
 
 
 class Cards:
-    """The questions of one thread."""
+    """Asks the questions of one thread."""
 
     def __init__(self, screen: Screen, panel: Panel | PlainPanel) -> None:
         self._screen = screen
@@ -86,7 +86,7 @@ class Cards:
     async def _complete(
         self, deps: AgentDeps, action: ActionRequest, state: Mapping[str, Any], key: str
     ) -> GivenDecision:
-        """The decision of a choice, and of what it asks for; raises ``WentBackError``."""
+        """The decision for a key, with what else that asks for; raises ``WentBackError``."""
         edited = {"name": action["name"], "args": action["args"]}
         if key in APPROVALS_BY_KEY:
             return {"type": "approve", **APPROVALS_BY_KEY[key]}
@@ -106,7 +106,7 @@ class Cards:
         return await (self._comment(action["plan"]["text"]) if key == "comment" else self._reject())
 
     async def _comment(self, plan: str) -> GivenDecision:
-        """No, with what the person writes below lines of the plan; raises ``WentBackError``."""
+        """A no, with what the person writes below lines of the plan; raises ``WentBackError``."""
         text = await run_in_terminal(lambda: edit_text(plan), in_executor=True)
         if message := list_comments(plan, text or ""):
             return {"type": "reject", "message": message}
@@ -120,7 +120,7 @@ class Cards:
         return await asyncio.to_thread(preview_call, deps, action, mode, written)
 
     def _show_call(self, deps: AgentDeps, action: ActionRequest, preview: Preview | None) -> str:
-        """Show what is asked about; what stands directly above the choices."""
+        """Show the call; returns what stands directly above the choices."""
         title = call_title(deps, action["name"], action["args"])
         self._screen.gap()
         self._screen.line(title, BOLD)
@@ -143,7 +143,7 @@ class Cards:
     async def _pick_mode(
         self, deps: AgentDeps, action: ActionRequest, state: Mapping[str, Any]
     ) -> str:
-        """A mode, by its number or its name."""
+        """Ask for a mode, by its number or its name."""
         taken = (state.get("mode"), action["args"].get("mode_slug"))
         usable = [slug for slug, mode in deps.catalog.items() if not deps.models.problem(mode)]
         modes = dict(enumerate((slug for slug in usable if slug not in taken), 1))
@@ -166,7 +166,7 @@ class Cards:
         first = next((n for n, slug in enumerate(labels.values()) if slug is None), len(labels))
         while True:
             key = "w"
-            if labels:  # what is chosen without a look switches no mode
+            if labels:  # Enter without a look switches no mode
                 key = await self._panel.choose("", choices, "", first)
             if key == "":
                 raise KeyboardInterrupt
@@ -187,7 +187,7 @@ class Cards:
         return {"type": "reject", "message": why} if why else {"type": "reject"}
 
     async def _edit(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments, each as a person leaves it: text as it is, other values as JSON."""
+        """Let a person edit each argument: text as it is, other values as JSON."""
         edited = dict(args)
         for name, value in args.items():
             shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -222,7 +222,7 @@ def _list_call_choices(action: ActionRequest, *, is_tool: bool) -> list[Choice]:
 
 
 def list_comments(plan: str, edited: str) -> str:
-    """The lines that begin with ``>`` and are not the plan's own, each with the line before it."""
+    """The lines that begin with ``>`` and are not the plan's, each with the plan's line before."""
     lines, at, comments = plan.splitlines(), 0, list[str]()
     for line in edited.splitlines():
         if line in lines[at : at + 1]:
@@ -249,7 +249,7 @@ def _list_switch_choices(
 
 
 def call_title(deps: AgentDeps, name: str, args: Mapping[str, Any]) -> str:
-    """What a call does, on a line; that of a command begins with ``$``."""
+    """What a call does, in one line; a command's begins with ``$``."""
     title = build_title(deps, name, args)
     try:
         is_command = deps.toolbox[name].spec.command is not None

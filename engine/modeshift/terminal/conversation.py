@@ -60,7 +60,7 @@ class Chat:
         self, agents: Agents, thread: Thread, deps: AgentDeps, panel: Panel | PlainPanel,
         prices: Prices, where: str,
     ) -> None:  # fmt: skip
-        """``where`` it runs, in words."""
+        """``where`` says in words where the agent runs."""
         self._agents = agents
         self.thread = thread
         self._deps = deps
@@ -71,9 +71,9 @@ class Chat:
         self._cards = Cards(self._screen, panel)
         self._transcript = Transcript(self._screen, panel)
         self._chosen: dict[str, Any] = {}
-        """What the person has set and the thread does not have yet."""
+        """Settings that the person chose and the thread does not have yet."""
         self._postponed: str | None = None
-        """The id of the question that the person did not answer."""
+        """The id of the question that the person left open."""
         self._cost: Decimal | None = None
         self._state = StateSnapshot({}, (), thread.config, None, None, None, (), ())
         panel.get_pages = lambda: self._screen.folded
@@ -81,14 +81,14 @@ class Chat:
         panel.build_bar = self._build_bar
 
     def list_commands(self) -> Mapping[str, str]:
-        """What ``/`` may begin, each with a sentence."""
+        """The modes and commands behind ``/``, each with a sentence."""
         modes = {slug: mode.name for slug, mode in self._deps.catalog.items()}
         return {**{slug: f"change to {name} mode" for slug, name in modes.items()}, **COMMANDS}
 
     async def run(self, mode: str | None, told: str) -> None:
-        """Show what is ``told``, and the thread, and go on with it in ``mode``.
+        """Show the text ``told`` and the thread, and go on with it in ``mode``.
 
-        Raises ``UserError`` for a wrong one.
+        Raises ``UserError`` for an unknown mode.
         """
         self._screen.words(told, FAINT, "")
         self._transcript.show_notices(self._deps.notices, FAINT)
@@ -135,7 +135,7 @@ class Chat:
             await self._show_run(run)
 
     async def _look(self) -> Interrupt | None:
-        """Read what may have changed; gives the question that waits. Where that fails, says so."""
+        """Read what may have changed; returns the question that waits. An error is shown."""
         try:
             self._deps = await self.thread.deps()
             self._state = await self.thread.state()
@@ -162,7 +162,7 @@ class Chat:
         return build_bar(self._deps, self._state.values, *now, self._cost, width)
 
     async def _obey(self, text: str) -> Run | None:
-        """What a message begins; None for a command that runs nothing."""
+        """The run that a message begins; None for a command that runs nothing."""
         if text == "v" and self._screen.folded:
             self._panel.page()
             return None
@@ -211,7 +211,7 @@ class Chat:
         self._chosen["mode"] = slug
 
     def _choose_next_mode(self) -> str:
-        """The next mode that can be used; gives the prompt."""
+        """Choose the next mode that can be used; returns the prompt."""
         slugs = [*self._deps.catalog]
         at = slugs.index(self._get_current()[0])
         for slug in slugs[at + 1 :] + slugs[:at]:
@@ -300,12 +300,12 @@ class Chat:
         request: Request = question.value
         decisions = await self._cards.decide(self._deps, request["action_requests"], state)
         self._transcript.asked(request["action_requests"][-1]["id"])
-        if self._chosen:  # meanwhile, which an answer has no place for
+        if self._chosen:  # chosen meanwhile: an answer cannot carry it
             await self.thread.set(**self._chosen)
         return self.thread.answer(question, decisions)
 
     async def _show_run(self, run: Run) -> None:
-        """Show a run until its end, a question or the person stops it; raises ``UserError``."""
+        """Show a run until it ends, asks or is stopped; raises ``UserError``."""
         task = asyncio.ensure_future(self._show_events(run))
         with self._panel.working(task.cancel):
             try:

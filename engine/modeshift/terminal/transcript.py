@@ -25,11 +25,11 @@ from modeshift.threads.deps import AgentDeps
 
 MARKS = {"completed": "x", "in_progress": "-"}
 MAX_KEPT = 20_000
-"""Characters of a command's output, for when it is stopped."""
+"""Characters of a command's output that are kept, to show them if it is stopped."""
 
 
 class Transcript:
-    """Mutable; knows what has been shown."""
+    """Shows what happens in a thread; mutable, as it knows what has been shown."""
 
     def __init__(self, screen: Screen, panel: Panel | PlainPanel) -> None:
         self._screen = screen
@@ -42,7 +42,7 @@ class Transcript:
         self._shown: str | None = None
         """The id of the call whose title, or question, was shown last."""
         self._subtask: str | None = None
-        """The id of the one that goes on."""
+        """The id of the sub-task that goes on."""
         self._told = {VOID}  # the calls say so themselves
         """Notices that a person has read."""
 
@@ -85,7 +85,7 @@ class Transcript:
         self.show_notices(update.get("notices") or ())
 
     def _follow_subtask(self, deps: AgentDeps, update: Mapping[str, Any]) -> bool:
-        """Show that one begins, or ends; gives whether one begins."""
+        """Show that a sub-task begins or ends; returns whether one begins."""
         subtask, begins = update.get("subtask") or {}, False
         if isinstance(ended := update.get("subtasks"), list):
             for each in ended:
@@ -113,7 +113,7 @@ class Transcript:
                 self._screen.words(f"Notice: {notice}", style)
 
     def _show_answer(self, message: AIMessage) -> None:
-        """What of an answer has not been streamed; its calls are shown when they begin."""
+        """Show what of an answer has not been streamed; its calls are shown when they begin."""
         self._stream(message.text.removeprefix(self._streamed))
         self.end_run()
         self._panel.do("Thinking")
@@ -160,13 +160,13 @@ class Transcript:
         self._printed = ""
 
     def end_run(self) -> None:
-        """Print what has come in, and forget it."""
+        """Print the rest of an answer that was coming in."""
         self._screen.ready(self._markdown.end())
         self._panel.pend([])
         self._streamed, self._markdown = "", Markdown()
 
     def show_history(self, deps: AgentDeps, values: Mapping[str, Any]) -> None:
-        """Show what the thread holds, its sub-tasks where they began."""
+        """Show the thread's messages, each sub-task where it began."""
         ended = {each["id"]: each for each in values.get("subtasks") or ()}
         for each in (*(values.get("parents") or ()), values):
             if subtask := each.get("subtask"):

@@ -39,14 +39,14 @@ from modeshift.tools.workspace.workspace import Workspace
 
 Build = Callable[..., Agent]
 Tools = Sequence[tuple[str | None, str | Callable[[ToolDeps], Sequence[Tool]]]]
-"""As in ``tools/__init__.py``; a function may stand there itself."""
+"""Groups of tools as in ``tools/__init__.py``, where a function itself may stand for its name."""
 KEY = "sk-modeshift-test-0123456789abcdef"
-"""What models are made with where there is no key: to be played, not asked."""
+"""The key of models that have none: they are replayed, and not asked."""
 _JUDGED_SANDBOX: Any = SimpleNamespace(has_network=False)
 
 
 class Conversation:
-    """One thread."""
+    """A thread of an agent, as a test talks to it."""
 
     def __init__(self, agent: Agent, *, is_streamed: bool = False) -> None:
         """``is_streamed``: the client reads the model's answer while it is written."""
@@ -58,14 +58,14 @@ class Conversation:
         """The nodes that have run, in this object's runs."""
         self.chunks: list[AIMessageChunk] = []
         self.model = ScriptedModel(answers=[])
-        """The one that ``script`` made, with what it was asked."""
+        """The model that ``script`` made, with the requests that it got."""
 
     async def _get_agent(self) -> Agent:
         return self.agent
 
     @property
     def config(self) -> RunnableConfig:
-        """Which thread it is; with a ``checkpoint_id``, from where it goes on."""
+        """LangGraph's config: the thread's id, and the ``checkpoint_id`` to go on from, if any."""
         return self.thread.config
 
     @config.setter
@@ -86,7 +86,7 @@ class Conversation:
         await self.agent.ainvoke(input, self.config, interrupt_after=[node])
 
     async def say(self, text: str, **host: object) -> None:
-        """A user's message; ``host`` is the rest of the input, such as ``mode``."""
+        """Send a user's message; ``host`` is the rest of the input, such as ``mode``."""
         await self.send({"messages": [{"role": "user", "content": text}], **host})
 
     async def decide(self, *decisions: dict[str, Any]) -> None:
@@ -94,11 +94,11 @@ class Conversation:
         await self.send(Command(resume={"decisions": list(decisions)}))
 
     async def approve_all(self) -> list[str]:
-        """Approve everything until the run ends; gives the names of the tools that asked."""
+        """Approve everything until the run ends; returns the names of the tools that asked."""
         asked = []
         while waiting := await self.waiting():
             answers = [each for each in await self.messages() if isinstance(each, AIMessage)]
-            # Without the questions of a node of one's own.
+            # A question of the clone's own node has no call.
             calls = {call["id"] for answer in answers for call in answer.tool_calls}
             asked += [request["name"] for request in waiting if request["id"] in calls]
             await self.decide(*[APPROVE] * len(waiting))
@@ -135,7 +135,7 @@ class Conversation:
 
 
 Recorded = Callable[..., Conversation]
-"""The fixture ``recorded``: gets a script's steps as ``script`` does, and gives the thread."""
+"""The fixture ``recorded``: takes a script's steps, as ``script`` does, and returns the thread."""
 
 
 def _read_files(folder: Path) -> dict[str, str]:
@@ -175,11 +175,11 @@ def make_agent(  # noqa: PLR0913  # what a test may want to be otherwise
     is_sandboxed: bool = False,
     only_tools: Collection[str] | None = None,
 ) -> Agent:
-    """An agent that works in the folder ``workspace``; what is not given is the clone's.
+    """An agent that works in the folder ``workspace``; what is left out is the clone's.
 
-    A ``saver`` that another agent had has its threads, too. ``is_sandboxed``: calls are judged as
-    where there is a sandbox, and no command runs. ``only_tools``: of the tools, those of these
-    names. Raises ``ConfigurationError``.
+    With another agent's ``saver`` it has that one's threads, too. ``is_sandboxed``: calls are
+    judged as if there were a sandbox, and no command runs. ``only_tools``: the names of the tools
+    that it has. Raises ``ConfigurationError``.
     """
     project, place = load_project(), Workspace(workspace)
     catalog = modes or load_modes().catalog
@@ -209,7 +209,7 @@ def _make_tools(listed: Tools, deps: ToolDeps) -> Iterator[Tool]:
 def script(workspace: Path, *steps: ScriptStep, **options: Any) -> Conversation:
     """A thread of an agent whose model takes one step after the other, whatever it is asked.
 
-    ``options`` are those of ``make_agent``; ``model`` of what is returned has what it was asked.
+    ``options`` are those of ``make_agent``; the result's ``model`` has the requests that it got.
     """
     model = ScriptedModel.of(*steps)
     talk = Conversation(make_agent(workspace, model, **options))
@@ -227,8 +227,8 @@ async def judge_call(
 ) -> Verdict:
     """Whether the call would run in the mode: its ``kind`` is ``allow``, ``ask`` or ``deny``.
 
-    Its ``reason`` is in words. ``limit`` is the host's. A call of no such tool, or with arguments
-    that do not fit, is denied. Raises ``UnknownModeError``.
+    Its ``reason`` is in words; ``limit`` is the host's. A call of an unknown tool, or with
+    arguments that do not fit, is denied. Raises ``UnknownModeError``.
     """
     deps = agent.live.deps
     state = State(mode=mode, approvals=approvals, limit=limit)

@@ -34,7 +34,7 @@ def configure(vcr: VCR) -> None:
 def get_config(replaced: WrittenInstead, mode: str, path: Path) -> dict[str, Any]:
     """The options of vcrpy's ``use_cassette`` for tests of this project."""
     is_replay = mode == "none"
-    # What was not masked then is not masked now: a new secret makes a request another one.
+    # What was not masked when recorded is not masked now: a new secret would change a request.
     is_masked = not is_replay or (path.exists() and MASK in path.read_text(encoding="utf-8"))
     secrets = () if is_replay else find_secrets()
 
@@ -56,13 +56,13 @@ def get_config(replaced: WrittenInstead, mode: str, path: Path) -> dict[str, Any
         "match_on": ["method", "uri", "body"],
         "before_record_request": clean_request,
         "before_record_response": clean_response,
-        # It names the thread, and is another one in each run.
+        # It names the thread, and so differs in each run.
         "filter_post_data_parameters": ["prompt_cache_key"],
     }
 
 
 class _Serializer:
-    """In the place of vcrpy's YAML serializer, which reads what this writes."""
+    """Replaces vcrpy's YAML serializer, which can read what this writes."""
 
     deserialize = staticmethod(yamlserializer.deserialize)
 

@@ -28,14 +28,14 @@ from modeshift.tools.workspace.workspace import Workspace
 WALKS = 8
 MOVES = 8
 SECONDS = 30
-"""What a turn may take."""
+"""How long a turn may take."""
 MAX_QUESTIONS = 10
 FILES_CHANGED = "files_changed"
-"""The fact that is true behind each call of a probe."""
+"""The fact that is true after each call of a probe."""
 
 
 class Trial(Conversation):
-    """One thread of the graph, with tools that note what they are called with."""
+    """A thread of the graph, with tools that note what they are called with."""
 
     def __init__(self, build: Build, folder: Path, *calls: Call) -> None:
         """The model makes each of the calls in a message of its own."""
@@ -84,7 +84,7 @@ class Trial(Conversation):
             await super().send(input)
 
     async def answer(self, decision: str) -> bool:
-        """Answer until nothing waits, a question of the clone's own with yes; whether one came."""
+        """Answer until nothing waits, a clone's own question with yes; whether there was any."""
         was_asked, calls = False, {*self.probes, *self.switches}
         for _ in range(MAX_QUESTIONS):
             if not (names := [request["name"] for request in await self.waiting()]):
@@ -115,7 +115,7 @@ def expect(holds: object, otherwise: str) -> None:
 
 
 class _Walk:
-    """Does what a model, a person and a host could do, and notes what may come of it."""
+    """Does what a model, a person and a host could do, and notes what may follow from it."""
 
     def __init__(self, trial: Trial, random: Random) -> None:
         self.trial = trial
@@ -125,7 +125,7 @@ class _Walk:
         self.targets: set[str] = set()
         """The modes that a person or the host has chosen in this move."""
         self.written: dict[str, tuple[str, int]] = {}
-        """By the path that a probe would change: the probe, and which answer called it."""
+        """By the path that a probe would change: the probe, and the number of its answer."""
         self.approved: set[str] = set()
         self.seen = 0
         self.changes = 0
@@ -233,7 +233,7 @@ class _Walk:
 
 
 async def walk(trial: Trial, seed: int) -> None:
-    """Make some moves, each of which must keep what is promised; ``seed`` chooses them."""
+    """Make some moves, each of which must keep the promises; ``seed`` chooses them."""
     steps = _Walk(trial, Random(seed))
     await steps.say()
     await steps.check()

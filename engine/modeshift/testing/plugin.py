@@ -26,7 +26,7 @@ __all__ = ["recorded", "snapshot"]
 OF_PROVIDERS = re.compile(r"(?i)^(openai|anthropic|ollama|langsmith|langchain|azure|google)_")
 OF_THE_NETWORK = re.compile(r"(?i)_proxy$|^ssl_cert_file$|^sslkeylogfile$")
 MISSING = re.compile(r"not installed|no \.venv|cannot be had|no such program|no Chromium")
-"""How a test says that a machine lacks what it needs; other reasons are no fault of the machine."""
+"""How a test says that the machine lacks what it needs; other reasons to skip are fine."""
 OF_THE_USER = re.compile(r"(?i)_api_key$")
 
 
@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_recording_configure(vcr: VCR) -> None:
-    """For what ``@pytest.mark.vcr`` marks."""
+    """Set up vcrpy for tests with ``@pytest.mark.vcr``."""
     configure(vcr)
 
 
@@ -66,7 +66,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
-    """At the very end: how many tests were skipped, and for want of what."""
+    """Print at the very end how many tests were skipped, and what they lacked."""
     yield
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = Counter(map(_say_why, skipped))
@@ -75,7 +75,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail where CI has not what a test needs."""
+    """Fail if CI lacks what a test needs."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     skipped = reporter.stats.get("skipped", []) if reporter is not None else []
     if os.environ.get("CI") and any(MISSING.search(_say_why(each)) for each in skipped):

@@ -31,7 +31,7 @@ class ScriptedModel(LocalModel):
 
     @classmethod
     def of(cls, *steps: ScriptStep) -> Self:
-        """One that takes one step after the other.
+        """A model that takes one step after the other.
 
         The ids of calls are ``call_0``, ``call_1``, ... in the first, ``step1_0``, ... in the next.
         """

@@ -1,4 +1,4 @@
-"""``ScriptedService``: Anthropic's Messages as a script says them, for recordings without a key."""
+"""``ScriptedService``: answers as Anthropic's Messages, by a script; records without a key."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ class ScriptedService:
     def __init__(self, steps: Sequence[ScriptStep]) -> None:
         self.steps_left = list(steps)
         self.requests = 0
-        """How many were sent."""
+        """How many requests there were."""
         self._made = 0
 
     def answer(self, sent: bytes) -> tuple[int, str, bytes]:

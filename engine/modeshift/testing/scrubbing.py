@@ -56,7 +56,7 @@ def scrub(
 
 @cache
 def _make_scanner() -> Scanner:
-    """With the rules that are less sure as well; what they find is masked, and nobody is blamed."""
+    """A scanner with the less certain rules as well: a false alarm only masks too much."""
     return Scanner(Rules(confidence="low"))
 
 
@@ -84,10 +84,10 @@ def keep_headers(headers: Iterable[tuple[str, str | list[str]]]) -> dict[str, li
 
 
 def join_stream(stream: Json) -> list[str]:
-    """The texts of a stream, each joined over its events, so that a secret cut over them shows.
+    """The texts of a stream, each joined over its events, so that a secret in pieces is found.
 
-    What a service says side by side, such as the arguments of two calls, it tells apart by an
-    index; where it does not, texts of one name are taken together.
+    Texts that come side by side, such as the arguments of two calls, have an index; where they
+    have none, texts of one name are joined.
     """
     texts: dict[Any, str] = {}
     for line in stream.splitlines() if isinstance(stream, str) else ():

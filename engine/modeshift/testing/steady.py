@@ -1,4 +1,4 @@
-"""``Steady``: what a server answers, without what is another in each recording."""
+"""``Steady``: a server's answers, without what differs in each recording."""
 
 import json
 import re
@@ -33,7 +33,7 @@ class Ids:
 class Steady:
     """Takes times out, and gives ids that are the same each time; one for each conversation.
 
-    The client is given the answer so, too: it sends ids of calls back.
+    The client gets the changed answer, too, because it sends the ids of calls back.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Steady:
         return value
 
     def _number(self, id: str) -> str:
-        """Another id of that form: some templates count its letters."""
+        """A numbered id of the same form: some templates count its letters."""
         words = re.match(r"(?:[a-z]+[-_])*", id)
         prefix = words[0] if words else ""
         if id not in self._given:

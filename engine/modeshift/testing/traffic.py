@@ -1,4 +1,4 @@
-"""``vcr_config`` of what ``@pytest.mark.vcr`` marks: where cassettes are, and no keys in them."""
+"""``vcr_config`` for ``@pytest.mark.vcr``: where cassettes are, and no keys in them."""
 
 from pathlib import Path
 from typing import Any

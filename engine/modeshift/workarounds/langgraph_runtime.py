@@ -8,7 +8,7 @@ LangGraph's dev server looks for new runs twice a second, and takes only those t
 before it last went to sleep: each message, and each answer of a person, would wait between half a
 second and a second. And runs that wait in a busy thread would keep all other threads waiting.
 
-For each client that waits it looks up its run twice a second among all that there ever were.
+For each waiting client it looks up the client's run, twice a second, among all runs ever made.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ def find_lists() -> tuple[list[Any], list[Any]] | None:
 def start_runs_at_once(is_stopping: Callable[[], bool]) -> None:
     """Have each new run wake the queue; without effect on a server that is not the dev server's.
 
-    What has not begun when the process ``is_stopping`` waits for its next start.
+    A run that has not begun when the process ``is_stopping`` waits for its next start.
     """
     ops: Any = sys.modules.get("langgraph_runtime_inmem.ops")
     if ops is None:

@@ -35,7 +35,7 @@ MAX_SHOWN = 100_000
 _MARKUP = re.compile(
     r"[\\`*<>\[\]|~&$]|(?<![^\W_])_|_(?![^\W_])|^[ \t]*(?:#|[-+=]{2,})", re.MULTILINE
 )
-"""What could be a picture, a link, a heading or an entity; a list's dash may stay."""
+"""Text that could be a picture, a link, a heading or an entity; a list's dash may stay."""
 _DATA_URL = re.compile(r"data:(image/[a-z]+);base64,(.+)", re.DOTALL)
 
 
@@ -59,13 +59,13 @@ def as_text(text: str) -> schema.ContentToolCallContent:
 
 
 def as_prose(text: str) -> schema.ContentToolCallContent:
-    """Other people's prose, as Markdown in which nothing of theirs is a mark-up."""
+    """Other people's prose, escaped so that nothing in it acts as Markdown."""
     lines = _MARKUP.sub(r"\\\g<0>", make_readable(text)).splitlines()
     return as_text("  \n".join(lines))  # two blanks keep the line break
 
 
 def as_output(text: str, most: int = MAX_SHOWN) -> schema.ContentToolCallContent:
-    """Foreign text, shown literally: inside a fence that it cannot close, nothing invisible."""
+    """Other people's text as it is, in a fence that it cannot close, with nothing invisible."""
     text = make_readable(text)
     if len(text) > most:
         half = most // 2
@@ -81,9 +81,9 @@ ShownContent = ContentToolCallContent | FileEditToolCallContent
 
 
 def show_edit(args: Mapping[str, object], file: Path) -> Iterator[ShownContent]:
-    """What a call with these arguments writes, without a look at what is in the file.
+    """What a call with these arguments writes; the file itself is not read.
 
-    For tools that are given a file's whole text, or pieces of it and replacements.
+    For tools that take a file's whole text, or pieces of it with their replacements.
     """
     if isinstance(text := args.get("content"), str):
         yield as_output(text)
@@ -119,11 +119,11 @@ class LiveOutput:
         self._has_terminals = (offered.field_meta or {}).get("terminal_output") is True
         self._printed: dict[str, str] = {}
         self._unsent: dict[str, str] = {}
-        """By call with a terminal, what that does not show yet."""
+        """Output that the editor's terminal does not show yet, by the call's id."""
         self._sent_at = 0.0
 
     def begin(self, id: str, folder: str) -> dict[str, Any]:
-        """What the update on a command that begins has beside the rest."""
+        """The additional fields of the update that says that a command begins."""
         if not self._has_terminals:
             return {}
         self._unsent[id] = ""
@@ -131,7 +131,7 @@ class LiveOutput:
         return {"content": [_terminal(id)], "field_meta": info}
 
     def add(self, id: str, text: str) -> schema.ToolCallProgress | None:
-        """Take in what a call has printed; the update to send, if it is time for one."""
+        """Add what a call has printed; returns the update to send, if it is time for one."""
         self._printed[id] = (self._printed.get(id, "") + text)[-MAX_OUTPUT:]
         if id in self._unsent:
             self._unsent[id] += make_readable(text)
@@ -146,7 +146,7 @@ class LiveOutput:
     def end(
         self, update: schema.ToolCallProgress, ended: str, *, keeps_text: bool = False
     ) -> schema.ToolCallProgress:
-        """The last update on a call, of which ``ended`` says how it ended.
+        """The last update about a call; ``ended`` says how it ended.
 
         A terminal keeps what it shows; without one, ``keeps_text`` keeps what was printed.
         """
@@ -173,11 +173,11 @@ def _terminal(id: str) -> schema.TerminalToolCallContent:
 
 
 _ENDED = re.compile(r"\[(?:exit code (?!0\])|ended)")
-"""How the last line of a command's result begins if it was not well; see ``tools.processes``."""
+"""How the last line of a command's result begins if it failed; see ``tools.processes``."""
 
 
 class _Start(schema.ToolCallStart):
-    """With a field that is newer than the SDK."""
+    """The start of a call, with a field that the SDK does not know yet."""
 
     model_config = ConfigDict(use_attribute_docstrings=False)  # they take 36 ms to find
     name: str
@@ -189,7 +189,7 @@ class ToolCallView:
 
     id: str
     name: str
-    """The tool's, in one line."""
+    """The tool's name, in one line."""
     title: str
     kind: schema.ToolKind = "other"
     effect: Effect = NO_EFFECT
@@ -197,7 +197,7 @@ class ToolCallView:
     args: Any = None
     """The arguments as the model gave them."""
     edit: tuple[ShownContent, ...] = ()
-    """What it writes into the first of the files."""
+    """What the call writes into the first of its files."""
     is_running: bool = False
 
     @classmethod
@@ -239,23 +239,23 @@ class ToolCallView:
 
     @property
     def status(self) -> schema.ToolCallStatus:
-        """What a call that has not ended does."""
+        """The protocol's status of a call that has not ended."""
         return "in_progress" if self.is_running else "pending"
 
     def start(self) -> schema.ToolCallStart:
-        """The first update about it."""
+        """The first update about the call."""
         return _Start(session_update="tool_call", name=self.name, **self._describe())
 
     def progress(self) -> schema.ToolCallProgress:
-        """All that is known of it, again."""
+        """An update that repeats all that is known of the call."""
         return update_tool_call(**self._describe())
 
     def question(self, content: list[ShownContent]) -> schema.ToolCallUpdate:
-        """What a permission request carries."""
+        """The call as a permission request carries it."""
         return schema.ToolCallUpdate(**self._describe() | {"content": content})
 
     def ended(self, message: ToolMessage) -> schema.ToolCallProgress:
-        """The update with its result."""
+        """The update with the call's result."""
         return update_tool_call(self.id, **self._describe_result(message))
 
     def failed(self, why: str) -> schema.ToolCallProgress:
@@ -276,7 +276,7 @@ class ToolCallView:
         }
 
     def _get_status(self, message: ToolMessage) -> schema.ToolCallStatus:
-        """A command that did not end with 0 has failed, for a person; the model reads why."""
+        """The status that a person is shown: a command that did not end with 0 has failed."""
         ended = show_result(message).rpartition("\n")[2]
         has_failed = self.effect.runs_programs and _ENDED.match(ended) is not None
         return "failed" if has_failed or message.status == "error" else "completed"
@@ -303,7 +303,7 @@ class ToolCallView:
         }
 
     def _locate(self, line: int | None = None) -> list[schema.ToolCallLocation]:
-        """Its files; ``line`` is in the first of them, from 1."""
+        """The call's files; ``line`` is in the first of them, counted from 1."""
         return [
             schema.ToolCallLocation(path=str(file), line=None if number else line)
             for number, file in enumerate(self.files)

@@ -61,7 +61,7 @@ class SessionUpdates:
         """The ids of calls that may have begun when a run was cut off."""
         self._has_streamed = False
         self._compaction: str | None = None
-        """The id of the one that goes on."""
+        """The id of the compaction that goes on."""
         self._open: dict[str, ToolCallView] = {}
         """The calls that have not ended, by id."""
         self._results: dict[str, ToolMessage] = {}
@@ -70,7 +70,7 @@ class SessionUpdates:
         """The ids of all calls so far."""
         self._output = LiveOutput(editor.offered)
         self._notices = set[str]()
-        """Those that were shown."""
+        """The notices that were shown."""
 
     async def send(self, update: BaseModel | dict[str, Any]) -> None:
         """Send one update, also of a kind or with a field that the SDK would leave out."""
@@ -79,11 +79,11 @@ class SessionUpdates:
         await self.editor.client.ext_notification("session/update", params)
 
     async def say(self, text: str) -> None:
-        """Send text of the agent's."""
+        """Send text of our own."""
         await self.send(update_agent_message_text(text))
 
     async def say_plainly(self, text: str) -> None:
-        """Send text of which a part is somebody else's."""
+        """Send text that quotes somebody else, with nothing in it that acts as Markdown."""
         await self.send(update_agent_message(as_prose(text).content))
 
     async def show_notice(self, text: str) -> None:
@@ -154,7 +154,7 @@ class SessionUpdates:
         await self._show_compaction("in_progress", "> The conversation is being summarized.")
 
     async def _show_compaction(self, status: str, words: str = "", id: str | None = None) -> None:
-        """Show it as the protocol has it, or the words to an editor that does not know of such."""
+        """Send the protocol's update, or the words to an editor that does not know of it."""
         if "compaction" not in self.editor.shows:
             return await self.say(f"{words}\n\n") if words else None
         update = {"sessionUpdate": "compaction_update", "compactionId": id or self._compaction}
