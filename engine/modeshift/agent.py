@@ -8,7 +8,6 @@ from collections.abc import (
     Callable,
     Generator,
     Iterator,
-    Mapping,
     Sequence,
 )
 from contextlib import (
@@ -40,22 +39,23 @@ from modeshift.configuration.workspaces import ANYBODY
 from modeshift.events import RunEvent, read_events, read_messages
 from modeshift.messages.repair import remove_marks
 from modeshift.modes.errors import InvalidInputError, ProviderError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.storage.database import Database
 from modeshift.storage.kept_threads import spell_thread
 from modeshift.threads.checks import check_settings
 from modeshift.threads.compiled import Agent
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.journal import Journal
-from modeshift.threads.mailbox import Mailbox, read_host_changes
+from modeshift.threads.mailbox import Mailbox, StateValues, read_host_changes
 from modeshift.threads.state import Remembered
 from modeshift.turns.undo import LAST, Undo, UndoPreview
 
-GivenDecision = dict[str, Any]
+GivenDecision = JsonObject
 APPROVE: GivenDecision = {"type": "approve"}
 REJECT: GivenDecision = {"type": "reject"}
 
 
-def edit(name: str, **args: Any) -> GivenDecision:
+def edit(name: str, **args: object) -> GivenDecision:
     """The decision to run the tool with other arguments."""
     return {"type": "edit", "edited_action": {"name": name, "args": args}}
 
@@ -83,7 +83,7 @@ class Run:
         """The events. Raises ``UserError``."""
         return self.events()
 
-    def __await__(self) -> Generator[Any, None, Interrupt | None]:
+    def __await__(self) -> Generator[object, None, Interrupt | None]:
         """Wait for the end; the question that waits then, if any. Raises ``UserError``."""
         return self._end().__await__()
 
@@ -114,21 +114,21 @@ class Thread:
         """The thread's id."""
         return str(self.config["configurable"]["thread_id"])
 
-    def say(self, text: str, **host: Any) -> Run:
+    def say(self, text: str, **host: object) -> Run:
         """A user's message; ``host`` is the rest of the input, such as ``mode``."""
         return self.run({"messages": [{"role": "user", "content": text}], **host})
 
     def answer(self, question: Interrupt, decisions: Sequence[GivenDecision]) -> Run:
         """Answer this question, and no other, with a decision for each of its action requests."""
         answer = {"decisions": list(decisions), "question": question.value["question"]}
-        command: Command[Any] = Command(resume={question.id: answer})
+        command: Command[str] = Command(resume={question.id: answer})
         return Run(lambda: self._drive(command, question))
 
     def go_on(self) -> Run:
         """Go on with a turn that was cut off."""
         return self.run(None)
 
-    def run(self, input: Any) -> Run:
+    def run(self, input: object) -> Run:
         """A run with whatever a graph of LangGraph takes."""
         return Run(lambda: self._drive(input))
 
@@ -144,7 +144,7 @@ class Thread:
                     if run["status"] in ("pending", "running"):
                         await runs.cancel(self.id, run["run_id"], wait=True)
 
-    async def set(self, **settings: Any) -> None:
+    async def set(self, **settings: object) -> None:
         """Set ``mode``, ``limit`` or ``approvals``, from the next step on, whoever takes it.
 
         Or ``forget`` what is ``remembered``, by ids or ``all``.
@@ -187,7 +187,7 @@ class Thread:
                 return []
         return list(answer["remembered"])
 
-    async def _read_news(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    async def _read_news(self) -> tuple[StateValues, StateValues]:
         """The state, and what the host has set since."""
         state, store = (await self.state()).values, (await self.load()).store
         return state, await read_host_changes(store, self.id, state)
@@ -232,7 +232,7 @@ class Thread:
             await self._client.threads.create(thread_id=self.id, if_exists="do_nothing", **given)
 
     async def _drive(
-        self, input: Any, answered: Interrupt | None = None
+        self, input: object, answered: Interrupt | None = None
     ) -> AsyncGenerator[RunEvent]:
         """The events of a run, which is a task of its own, so that it can be stopped."""
         if answered is not None:  # which LangGraph passes over in silence where it waits no more
@@ -267,7 +267,7 @@ class Thread:
             task.cancel()
             await asyncio.wait({task})
 
-    async def _stream(self, input: Any) -> AsyncGenerator[RunEvent]:
+    async def _stream(self, input: object) -> AsyncGenerator[RunEvent]:
         with self._explain():
             if self.server is None:
                 chunks: Any = (await self.load()).astream(
@@ -304,7 +304,7 @@ def _explain_errors() -> Iterator[None]:
         raise InvalidInputError(f"the server refuses: {error}") from error
 
 
-def find_title(values: Mapping[str, Any]) -> str:
+def find_title(values: StateValues) -> str:
     """The first line of what a person said first; empty before that."""
     outer = (values.get("parents") or [values])[0]
     for given in outer.get("messages") or []:

@@ -7,6 +7,8 @@ from typing import Any
 from langchain_core.messages import AIMessageChunk, AnyMessage, BaseMessage, convert_to_messages
 from langgraph.types import Interrupt
 
+from modeshift.threads.mailbox import StateValues
+
 COMPACTING = "compact_history"
 REPAIRING = ("intake", "review", "end_subtask", COMPACTING)
 STOPPED = "Stopped."
@@ -33,7 +35,7 @@ class Begun:
     """A node is the next to run; it waits until the event after this one is asked for."""
 
     node: str
-    input: Any
+    input: object
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Wrote:
     """A node has ended; ``update`` is what it wrote into the thread's state."""
 
     node: str
-    update: Mapping[str, Any]
+    update: StateValues
 
     @property
     def messages(self) -> list[AnyMessage]:
@@ -79,7 +81,7 @@ def read_events(kind: str, part: Any) -> Iterator[RunEvent]:
                 yield Wrote(node, update if isinstance(update, Mapping) else {})
 
 
-def read_messages(given: Sequence[Any]) -> list[AnyMessage]:
+def read_messages(given: Sequence[object]) -> list[AnyMessage]:
     """Read messages: the agent's objects, or JSON as a server sends it."""
     return [one if isinstance(one, BaseMessage) else _read_message(one) for one in given]  # type: ignore[misc]
 

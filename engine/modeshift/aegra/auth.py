@@ -10,6 +10,7 @@ from aegra_api.core.database import db_manager
 from langgraph_sdk import Auth
 
 from modeshift.configuration.loading import get_served
+from modeshift.modes.plain_data import JsonObject
 from modeshift.server import auth as dev
 from modeshift.server.kept_fields import check_config
 
@@ -39,6 +40,6 @@ async def check_cron(ctx: Auth.types.AuthContext, value: Any) -> None:
 
 
 @auth.on.assistants
-async def check_assistant(ctx: Auth.types.AuthContext, value: Any) -> None:  # noqa: ARG001
+async def check_assistant(ctx: Auth.types.AuthContext, value: JsonObject) -> None:  # noqa: ARG001
     """Raise a 422 for a config that does not fit."""
     check_config(value.get("config") or {}, value.get("context"))

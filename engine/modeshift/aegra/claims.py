@@ -8,7 +8,6 @@ one that cannot renew its claims, or has lost them, ends their runs.
 import asyncio
 import time
 from functools import cache
-from typing import Any
 from uuid import uuid4
 
 from aegra_api.core.database import db_manager
@@ -89,7 +88,7 @@ class Claims:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._runs = dict[str, asyncio.Task[Any]]()
+        self._runs = dict[str, asyncio.Task[object]]()
         """The runs that go on in this process."""
         self._drops = set[asyncio.Task[None]]()
         self._renewal: asyncio.Task[None] | None = None

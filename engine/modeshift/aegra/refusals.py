@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from langgraph.store.base import InvalidNamespaceError
 from starlette.requests import ClientDisconnect, Request
@@ -11,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from modeshift.aegra.run_claims import parse_object
 from modeshift.modes.errors import InvalidInputError, StorageError, UserError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.server.answers import with_body
 from modeshift.server.checkpointer import database
 
@@ -51,7 +51,7 @@ class Refusals:
             await answer(scope, receive, send)
 
 
-def _check_run(run: dict[str, Any]) -> None:
+def _check_run(run: JsonObject) -> None:
     """Raise ``InvalidInputError`` for what Aegra would silently ignore."""
     if run.get("after_seconds"):
         raise InvalidInputError("after_seconds: Aegra begins a run at once; leave it out")

@@ -9,7 +9,6 @@ import json
 import re
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from aegra_api.core.active_runs import active_runs
 from starlette.datastructures import Headers
@@ -18,6 +17,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from modeshift.aegra.claims import BUSY, CLAIM, Claims, make_holder
+from modeshift.modes.plain_data import JsonObject
 from modeshift.server.answers import with_body
 from modeshift.server.checkpointer import database
 from modeshift.server.gate import refuse
@@ -155,7 +155,7 @@ async def _explain(body: bytes, run: str) -> bytes:
     return FAILED.sub(lambda _: text, body) if text else body
 
 
-def parse_object(body: bytes) -> dict[str, Any]:
+def parse_object(body: bytes) -> JsonObject:
     """The JSON object of a request; empty for anything else, which Aegra then refuses."""
     try:
         value = json.loads(body)

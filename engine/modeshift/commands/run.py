@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.types import Interrupt
@@ -170,7 +170,7 @@ class _HeadlessRun:
                     text=text,
                 )
 
-    def _tell(self, kind: str, shown: str, **event: Any) -> None:
+    def _tell(self, kind: str, shown: str, **event: object) -> None:
         """Print an event: as JSON, or as text, of which answers alone go to standard output."""
         if self.as_json:
             print(json.dumps({"type": kind, **event}), flush=True)

@@ -90,7 +90,7 @@ def _find_problems(
 
 def _narrow(before: Mode, mode: Mode) -> Mode:
     """The workspace's mode with the edges of the one that it replaces, or fewer of them."""
-    kept: dict[str, Any] = {"then": before.then or mode.then}
+    kept: dict[str, object] = {"then": before.then or mode.then}
     for key, name in (("switches", "switches"), ("enterFrom", "enter_from"), ("subtasks",) * 2):
         theirs, ours = getattr(before, name), getattr(mode, name)
         for number, edge in enumerate(ours or ()):

@@ -29,7 +29,7 @@ class LastLoaded:
         self._started = time.time_ns()
         self._stamps: dict[Path, object] = {}
         self._before: dict[str, Any] = {} if before is None else before._loaded
-        self._loaded: dict[str, Any] = {}
+        self._loaded: dict[str, object] = {}
 
     def load(self, name: str, load: Callable[[], T | None], *, is_needed: bool = False) -> T | None:
         """The result of ``load``, or its last one where it raises ``ModeFileError`` now.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -26,7 +26,7 @@ from modeshift.modes.errors import (
     ToolFailedError,
     describe_misfit,
 )
-from modeshift.modes.plain_data import parse_data
+from modeshift.modes.plain_data import JsonObject, parse_data
 from modeshift.modes.plain_text import find_invisible, is_plain, to_one_line
 from modeshift.tools.servers import DEFAULT_SECONDS, Server
 from modeshift.tools.workspace.workspace import Workspace
@@ -100,7 +100,7 @@ class ServerEntry(BaseModel):
         ]
         return tuple(dict.fromkeys(names))
 
-    def as_written(self) -> dict[str, Any]:
+    def as_written(self) -> JsonObject:
         """The fields that differ from their defaults, as JSON: this is what a person trusts."""
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
@@ -193,7 +193,7 @@ def _show(text: object) -> str:
     return f"'{to_one_line(str(text), MAX_NAME)}'"
 
 
-def _parse_entry(value: Any) -> ServerEntry:
+def _parse_entry(value: object) -> ServerEntry:
     if not isinstance(value, dict):
         raise ValueError("is not a mapping of keys")
     known = {**value, "type": _find_transport(value)}
@@ -202,7 +202,7 @@ def _parse_entry(value: Any) -> ServerEntry:
     )
 
 
-def _find_transport(value: Mapping[str, Any]) -> str:
+def _find_transport(value: JsonObject) -> str:
     kind = value.get("type") or value.get("transport") or ("http" if value.get("url") else _STDIO)
     spelled = re.sub("[-_ ]", "", str(kind)).lower()
     if spelled == "sse":
@@ -212,7 +212,7 @@ def _find_transport(value: Mapping[str, Any]) -> str:
     return _TRANSPORTS[spelled]
 
 
-def _list_dropped(server: str, value: Mapping[str, Any]) -> Iterator[str]:
+def _list_dropped(server: str, value: JsonObject) -> Iterator[str]:
     for key in value:
         if key in _DROPPED:
             yield (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from modeshift.configuration.last_loaded import LastLoaded, read_user_file
 from modeshift.modes.errors import ModeFileError
@@ -170,7 +170,7 @@ def parse_skill(text: str, where: str, path: str) -> Skill:
     """Read a file that was found as ``.../skills/<name>/SKILL.md``; raises ``ModeFileError``."""
     *_, folder, name, _ = PurePosixPath(where).parts
     head = _HEAD.match(text.removeprefix("\ufeff"))
-    data: Any = parse_data(head[1], where) if head is not None else None
+    data = parse_data(head[1], where) if head is not None else None
     if not isinstance(data, dict):
         raise ModeFileError("has no head with name and description between two lines of '---'")
     if data.get("name") != name or _NAME.fullmatch(name) is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from dotenv import load_dotenv
@@ -82,7 +82,7 @@ class Settings(BaseSettings):
     models: Listed = ()
     context_window: int | None = Field(None, ge=1024)  # tokens
     cache_ttl: Literal["5m", "1h"] = "5m"
-    model_parameters: Annotated[Mapping[str, Any], NoDecode] = {}
+    model_parameters: Annotated[Mapping[str, object], NoDecode] = {}
     mode_changes: Literal["auto", "tool_changes", "allowed_tools", "append", "rewrite"] = "auto"
     workspace: Path = Field(default_factory=get_default_workspace)
     workspaces: Path | None = None
@@ -143,7 +143,7 @@ class Settings(BaseSettings):
 
     @field_validator("model_parameters", mode="before")
     @classmethod
-    def _read_parameters(cls, value: Any) -> Any:
+    def _read_parameters(cls, value: object) -> object:
         try:
             read = json.loads(value) if isinstance(value, str) else value
         except ValueError:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from modeshift.modes.errors import ConfigurationError, describe_misfit
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.tools.servers import ToolDescription
 
@@ -22,12 +22,12 @@ Digests = Mapping[str, str]
 class TrustedServer:
     """A workspace's MCP server as a person has accepted it: whole, to show what changes."""
 
-    entry: Mapping[str, Any]
+    entry: JsonObject
     """The server's entry as its file had it."""
     tools: Mapping[str, ToolDescription]
     """All tools that the model may get, by name."""
 
-    def find_changes(self, entry: Mapping[str, Any]) -> str:
+    def find_changes(self, entry: JsonObject) -> str:
         """How ``entry`` differs from what was accepted, in words; empty if it does not."""
         keys = [key for key in {**self.entry, **entry} if self.entry.get(key) != entry.get(key)]
         return "; ".join(

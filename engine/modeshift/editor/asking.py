@@ -1,16 +1,15 @@
 """``ask_in_editor``: has the editor ask about the calls that wait, one after another."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from acp import RequestError, schema, tool_diff_content
 from langchain_core.messages import ToolCall
 from langgraph.types import Interrupt
 from pydantic import ValidationError
 
-from modeshift.agent import Run
+from modeshift.agent import GivenDecision, Run
 from modeshift.calls.outcome import voids
 from modeshift.calls.previews import Preview, preview_call
 from modeshift.calls.requests import ActionRequest, Request
@@ -20,9 +19,11 @@ from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.files import Folder, describe_refusal
 from modeshift.editor.session_config import SessionConfig
 from modeshift.modes.effects import Effect
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.modes.rules.matching import get_server_part
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.mailbox import StateValues
 
 INTERNAL_ERROR = -32603
 MAX_ASKED = 1_000_000
@@ -40,7 +41,7 @@ class Option:
     id: str
     name: str
     kind: schema.PermissionOptionKind
-    decision: dict[str, Any] | None
+    decision: GivenDecision | None
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class CallQuestion:
         deps: AgentDeps,
         folder: Folder,
         action: ActionRequest,
-        state: Mapping[str, Any],
+        state: StateValues,
         approvals: str,
     ) -> "CallQuestion":
         """Make the question for a thread with this ``state``. Blocks: it reads files."""
@@ -120,7 +121,7 @@ def _offer_modes(
     for slug in others[:MAX_TARGETS]:
         target = deps.catalog[slug]
         if deps.models.problem(target) is None:
-            args: dict[str, Any] = {**action["args"], "mode_slug": slug}
+            args: JsonObject = {**action["args"], "mode_slug": slug}
             edited = {"type": "edit", "edited_action": {"name": action["name"], "args": args}}
             name = f"Yes, but {'in' if is_subtask else 'to'} {target.name} mode"
             yield Option(f"to-{slug}", name, "allow_once", edited)
@@ -215,7 +216,7 @@ async def ask_in_editor(
     request: Request = interrupt.value
     deps, approvals = config.loaded.deps, config.options.approvals
     values = (await config.thread.state()).values
-    decisions = list[dict[str, Any]]()
+    decisions = list[GivenDecision]()
     rejected = list[Effect]()
     for action in request["action_requests"]:
         question = await asyncio.to_thread(
@@ -240,7 +241,7 @@ async def ask_in_editor(
 
 async def _decide(
     config: SessionConfig, updates: SessionUpdates, question: CallQuestion
-) -> dict[str, Any] | None:
+) -> GivenDecision | None:
     """The person's decision on one call; None as in ``ask_in_editor``."""
     asking = asyncio.ensure_future(_ask(updates, question))
     mode_chosen = asyncio.ensure_future(config.mode_is_pending.wait())

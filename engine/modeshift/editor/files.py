@@ -124,7 +124,7 @@ class EditorFiles:
     def _name(self, file: Path) -> str:
         return str(self._folder.file(file.relative_to(self._folder.root)))
 
-    def _wait(self, request: Coroutine[Any, Any, T], problem: str) -> T:
+    def _wait(self, request: Coroutine[object, object, T], problem: str) -> T:
         future = asyncio.run_coroutine_threadsafe(request, self._loop)
         self._requests.add(future)
         if self._is_closed:

@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from acp.schema import StopReason
 from langchain_core.messages import AIMessage, AnyMessage
@@ -23,6 +22,7 @@ from modeshift.editor.turn import Prompt, PromptBlock, Turn, parse_choice
 from modeshift.events import COMPACTING
 from modeshift.messages.normal_form import get_call_id
 from modeshift.modes.policy import Approvals
+from modeshift.threads.mailbox import StateValues
 from modeshift.threads.routing import is_cut_off
 from modeshift.threads.state import Subtask
 from modeshift.turns.undo import BACK, LAST, describe_undo
@@ -66,7 +66,7 @@ class EditorSession:
         self._holds_question = has_question and not self._turns
         self.is_open = True
 
-    def describe(self, *, is_replayed: bool = False) -> dict[str, Any]:
+    def describe(self, *, is_replayed: bool = False) -> dict[str, object]:
         """The options for the response to new, load and resume.
 
         What follows it is sent later: until then the client does not know the session.
@@ -101,7 +101,7 @@ class EditorSession:
             await self._updates.show_todos(todos)
         await self._show_question()
 
-    async def _read_conversations(self, values: dict[str, Any]) -> list[History]:
+    async def _read_conversations(self, values: StateValues) -> list[History]:
         """The conversations with what summaries have replaced, which is in earlier checkpoints."""
         config, states, now = self._config, [values], _list_conversations(values)
         if any(isinstance(message, AIMessage) for _, messages in now for message in messages[:1]):
@@ -110,7 +110,7 @@ class EditorSession:
                 if wanted is None or state.config == wanted:
                     wanted = state.parent_config
                     states += [state.values] if state.next == (COMPACTING,) else []
-        histories = defaultdict[Any, dict[str | None, AnyMessage]](dict)
+        histories = defaultdict[object, dict[str | None, AnyMessage]](dict)
         for subtask, messages in chain(*map(_list_conversations, reversed(states))):
             known = histories[subtask and subtask["id"]]
             known.update({message.id: message for message in messages if message.id not in known})
@@ -224,7 +224,7 @@ class EditorSession:
             return "cancelled"
 
 
-def _list_conversations(values: dict[str, Any]) -> list[History]:
+def _list_conversations(values: StateValues) -> list[History]:
     """The conversations that wait for a sub-task, and the one that goes on."""
     waiting = [(parent["subtask"], parent["messages"]) for parent in values.get("parents", [])]
     return [*waiting, (values.get("subtask"), values.get("messages", []))]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from acp.helpers import update_available_commands, update_current_mode
 from acp.schema import ConfigOptionUpdate, Cost, UsageUpdate
@@ -29,9 +29,10 @@ from modeshift.editor.store import Record, Sessions
 from modeshift.models.usage import Tokens, Usage, add_usage
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.phases import Phase
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.compiled import Agent
-from modeshift.threads.mailbox import REVISION, Mailbox
+from modeshift.threads.mailbox import REVISION, Mailbox, StateValues
 from modeshift.tools.servers import Server
 from modeshift.tools.workspace.client_files import buffers
 
@@ -66,9 +67,9 @@ class SessionConfig:
         self._lock = asyncio.Lock()
         self._mode = self._approvals = ""
         """The mode and the approvals as they are in the thread's state."""
-        self._news: dict[str, Any] = {}
+        self._news: JsonObject = {}
         """Settings in the mailbox that the thread has not taken in yet."""
-        self._shown: dict[str, Any] = {}
+        self._shown: dict[str, object] = {}
         """The options as the editor was last sent them."""
         self._usage = Usage()
 
@@ -190,12 +191,12 @@ class SessionConfig:
         lines = [f"{n}: {line}" for n, line in enumerate(described, 1)]
         return "\n".join(lines) or 'No "always" of yours holds in this session.'
 
-    async def change(self, **changes: object) -> None:
+    async def change(self, **changes: str) -> None:
         """Change and store the record."""
         async with self._lock:
             await self._change(**changes)
 
-    async def _change(self, **changes: Any) -> None:
+    async def _change(self, **changes: str) -> None:
         self.record = await self._store.store(replace(self.record, **changes))
 
     async def _read_news(self, taken: int) -> None:
@@ -210,13 +211,13 @@ class SessionConfig:
         else:
             self.mode_is_pending.set()
 
-    async def follow(self, update: dict[str, Any]) -> None:
+    async def follow(self, update: StateValues) -> None:
         """Take in what a node has written into the thread, and show it."""
         async with self._lock:
             await self._take_in(update)
         await self.show()
 
-    async def _take_in(self, update: dict[str, Any]) -> None:
+    async def _take_in(self, update: StateValues) -> None:
         self._mode = update.get("mode", self._mode)
         self._approvals = update.get("approvals", self._approvals)
         if isinstance(more := update.get("usage"), dict):
@@ -224,7 +225,7 @@ class SessionConfig:
         if REVISION in update:
             await self._read_news(update[REVISION])
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> JsonObject:
         """The options as the response to new, load and resume carries them."""
         now = self.options
         self._shown = {"mode": now.mode, "options": now}

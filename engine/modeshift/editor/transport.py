@@ -7,12 +7,13 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from acp import RequestError
 from acp.interfaces import Client
 from acp.schema import ClientCapabilities
 
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 
 FLUSH_SECONDS = 1
@@ -61,7 +62,7 @@ class PipeTransport:
         self.shows: Collection[str] = ()
         """``Editor.shows``, from the editor's first message."""
 
-    async def receive(self) -> dict[str, Any] | None:
+    async def receive(self) -> dict[str, object] | None:
         """The next message; None at the end. A line that is none, or is refused, gets an error."""
         while True:
             try:
@@ -70,7 +71,7 @@ class PipeTransport:
                 return None
             if not line.strip():
                 continue
-            message: Any = None
+            message: object = None
             try:
                 message = self._cancel_prompt(json.loads(line))
                 if prepared := prepare_message(message):
@@ -81,7 +82,7 @@ class PipeTransport:
             except RequestError as error:
                 await self._refuse(error, message)
 
-    async def send(self, message: dict[str, Any]) -> None:
+    async def send(self, message: dict[str, object]) -> None:
         """Send a message; raises ``ConnectionError`` when the editor no longer reads."""
         if message.get("method") == "_session/update":  # as the SDK sends what it does not know
             message["method"] = "session/update"
@@ -107,7 +108,7 @@ class PipeTransport:
             with suppress(ConnectionError):
                 await self.send({"jsonrpc": "2.0", **message})
 
-    def _note(self, message: dict[str, Any]) -> None:
+    def _note(self, message: JsonObject) -> None:
         match message:
             case {"method": "session/request_permission", "id": id, "params": params}:
                 self._questions[params["toolCall"]["toolCallId"]] = id
@@ -116,7 +117,7 @@ class PipeTransport:
             case {"id": id} if "method" not in message:
                 self._prompts.pop(id, None)
 
-    def _cancel_prompt(self, message: object) -> Any:
+    def _cancel_prompt(self, message: object) -> object:
         """The message; one that cancels a prompt's request becomes one that cancels its session."""
         match message:
             case {"method": "initialize", "params": {"clientCapabilities": {"session": dict(all)}}}:
@@ -148,7 +149,7 @@ class PipeTransport:
         await self.send({"jsonrpc": "2.0", "id": id, "error": error.to_error_obj()})
 
 
-def prepare_message(message: object) -> dict[str, Any] | None:
+def prepare_message(message: object) -> dict[str, object] | None:
     """The message without what would mislead the SDK; None for one to ignore.
 
     The SDK spreads ``_meta`` over the checked parameters, by name. In a response it looks for a
@@ -177,7 +178,7 @@ def prepare_message(message: object) -> dict[str, Any] | None:
     return {**message, "method": _EXTENSIONS.get(method, method)}
 
 
-def _name_new_files(message: dict[str, Any]) -> None:
+def _name_new_files(message: dict[str, object]) -> None:
     """Say of each new file that it has no old text: some editors show nothing of it otherwise.
 
     The SDK leaves out whatever is None.
@@ -189,7 +190,7 @@ def _name_new_files(message: dict[str, Any]) -> None:
                     block.setdefault("oldText", None)
 
 
-def _explain_error(message: dict[str, Any]) -> None:
+def _explain_error(message: JsonObject) -> None:
     """Say what is wrong in ``details``, too: some editors show nothing else of an error."""
     if (error := message.get("error")) is not None:
         data = error["data"] if isinstance(error["data"], dict | None) else {"data": error["data"]}

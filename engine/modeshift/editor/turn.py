@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from urllib.parse import unquote, urlsplit
 
 from acp import schema, text_block
@@ -84,7 +84,7 @@ def parse_choice(blocks: Sequence[PromptBlock], options: Options) -> tuple[str, 
 
 
 def _parse_content(blocks: Sequence[PromptBlock], folder: Folder) -> Content:
-    text, images = "", list[dict[str, Any]]()
+    text, images = "", list[dict[str, str]]()
     previous: object = None
     for block in blocks:
         match block:
@@ -205,7 +205,7 @@ class Turn:
             question = await config.open_question()
             if stop != "end_turn" or question is not None:
                 return stop
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         if prompt.compacts:
             values["compact"] = True
         elif question is not None and (answer := self._answer_in_chat(question)):
@@ -302,7 +302,7 @@ class Turn:
             await self._updates.end_open_calls()
 
 
-async def _finish(doing: Coroutine[Any, Any, None]) -> None:
+async def _finish(doing: Coroutine[object, object, None]) -> None:
     """Await it to its end, even if the turn is cancelled again: the next turn waits for it."""
     task = asyncio.ensure_future(doing)
     while not task.done():

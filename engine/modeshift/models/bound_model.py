@@ -49,6 +49,7 @@ from modeshift.models.service import (
     defer_tools,
 )
 from modeshift.modes.errors import ProviderError
+from modeshift.modes.plain_data import JsonObject
 
 Declared = tuple[Runnable[LanguageModelInput, AIMessage], str]
 """A model with tools declared, and a digest of these and the system prompt."""
@@ -113,7 +114,7 @@ class BoundModel:
     def _declare(self, way: ToolsWay, first: Sequence[str]) -> Declared:
         names = self.names if way == "rewrite" else [*self.tools]
         # Else the Responses API makes the model give every argument, optional ones too.
-        options: dict[str, Any] = {"strict": False} if self.is_responses else {}
+        options: dict[str, bool] = {"strict": False} if self.is_responses else {}
         bound: Any = _limit(self.model, self.service.max_tokens)
         declared: Any = []
         if names:
@@ -272,7 +273,7 @@ async def _ask(
     bound: BoundModel,
     model: Runnable[LanguageModelInput, AIMessage],
     sent: list[AnyMessage],
-    arguments: dict[str, Any],
+    arguments: JsonObject,
     listener: _Listener,
     config: RunnableConfig,
 ) -> AIMessage:

@@ -21,6 +21,7 @@ from modeshift.models.service import CacheTTL, ModelService, choose_tools_way
 from modeshift.models.usage import find_listed_window
 from modeshift.modes.errors import ConfigurationError, MissingKeyError
 from modeshift.modes.mode import Level, Mode
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 
 PARTS_OF_WINDOW = 4
@@ -37,7 +38,7 @@ class Models:
         default: str | BaseChatModel,
         context_window: int | None = None,
         cache_ttl: CacheTTL = "5m",
-        parameters: Mapping[str, object] | None = None,
+        parameters: Mapping[str, Any] | None = None,
         mode_changes: str = "auto",
         *,
         asks_servers: bool = False,
@@ -178,7 +179,7 @@ def load_model(
 
 
 def _build(
-    loaded: BaseChatModel, provider: str, model: str, arguments: dict[str, Any]
+    loaded: BaseChatModel, provider: str, model: str, arguments: JsonObject
 ) -> BaseChatModel:
     """The model again, with these arguments."""
     is_openais = _CHAT_COMPLETIONS in {parent.__qualname__ for parent in type(loaded).__mro__}

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 
 from modeshift.models.providers import PROVIDERS, is_local
+from modeshift.modes.plain_data import JsonObject
 
 SECONDS = 3.0
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.M)
@@ -70,7 +71,7 @@ def _ask_ollama(client: httpx.Client, address: str, model: str) -> ModelServer:
     return ModelServer(int(size[1]) if size else None, has_tools)
 
 
-def _get(client: httpx.Client, method: str, url: str, **more: Any) -> dict[str, Any]:
+def _get(client: httpx.Client, method: str, url: str, **more: Any) -> JsonObject:
     """The answer's JSON object; empty for another answer. Raises ``httpx.TransportError``."""
     response = client.request(method, url, **more)
     if response.is_server_error:

@@ -26,6 +26,7 @@ from modeshift.messages.instructions import (
 from modeshift.messages.thinking import Thinking
 from modeshift.models.model_server import ModelServer
 from modeshift.models.provider_errors import is_refused
+from modeshift.modes.plain_data import JsonObject
 
 ToolsWay = Literal["tool_changes", "allowed_tools", "append", "rewrite"]
 """How a model is told its tools. All tools are declared, and a system message names those added
@@ -68,7 +69,7 @@ def choose_tools_way(
     return best
 
 
-def _find_profile(model: BaseChatModel) -> dict[str, Any]:
+def _find_profile(model: BaseChatModel) -> JsonObject:
     """What LangChain knows of the model, whose name may end with a date."""
     name = str(getattr(model, "model", ""))
     if not model.profile and (plain := _DATE.sub("", name)) != name:
@@ -77,12 +78,12 @@ def _find_profile(model: BaseChatModel) -> dict[str, Any]:
     return dict(model.profile or {})
 
 
-def defer_tools(tools: Sequence[dict[str, Any]], first: Collection[str]) -> list[dict[str, Any]]:
+def defer_tools(tools: Sequence[JsonObject], first: Collection[str]) -> list[JsonObject]:
     """Anthropic's declared tools; those that the thread's first mode lacks are not shown yet."""
     return [tool if tool["name"] in first else {**tool, "defer_loading": True} for tool in tools]
 
 
-def choose_tools(way: ToolsWay, names: Sequence[str], *, is_responses: bool) -> dict[str, Any]:
+def choose_tools(way: ToolsWay, names: Sequence[str], *, is_responses: bool) -> JsonObject:
     """The arguments of a request that say which of the declared tools the model may call."""
     if way != "allowed_tools":
         return {}
@@ -209,9 +210,9 @@ class OptionalFields:
         return {"type": "ephemeral", **ttl} if self.caches else None
 
     @cached_property
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self) -> JsonObject:
         """The arguments for the model's client."""
-        arguments: dict[str, Any] = {}
+        arguments: JsonObject = {}
         if self.mark is not None:
             arguments["cache_control"] = self.mark
         if self.drops:

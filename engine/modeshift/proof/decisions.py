@@ -1,7 +1,7 @@
 """``Decided``: what a person can say to the calls that ask, and what the engine makes of it."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from langchain_core.messages.tool import ToolCall, tool_call
 
@@ -83,7 +83,7 @@ def _edit(tool: Tool, slug: str, words: str = "-") -> Edit:
 
 
 def _settle(
-    deps: AgentDeps, context: CallContext, judged: list[Judged], decisions: Mapping[str, Any]
+    deps: AgentDeps, context: CallContext, judged: list[Judged], decisions: Mapping[str, Decision]
 ) -> tuple[str, Pending | None]:
     """The event that ``review`` sends, and the switch that is then due."""
     question = JudgedQuestion("", Asked(digest="", contents={}), context, judged)

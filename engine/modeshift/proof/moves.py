@@ -54,7 +54,7 @@ class Moves:
         self._real = Nodes(deps, seats.facts, is_direct=True)
         self._is_exact = is_exact
         self._machine = deps.machine
-        self._valid: dict[Any, bool] = {}
+        self._valid: dict[object, bool] = {}
         self._others = {
             slug: [other for other in deps.catalog if other != slug] for slug in deps.catalog
         }

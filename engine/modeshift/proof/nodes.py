@@ -44,7 +44,7 @@ async def _switch_mode(step: Step) -> Update:
     return step.begin_subtask(switch) if switch.get("task") else step.enter(switch)
 
 
-_NODES: Mapping[str, Callable[[Step], Awaitable[Any]]] = {
+_NODES: Mapping[str, Callable[[Step], Awaitable[Update]]] = {
     "intake": _intake,
     "review": _review,
     "switch_mode": _switch_mode,
@@ -76,7 +76,7 @@ class Outside(NamedTuple):
 class _Host(BaseStore):
     """A store with what the host has set."""
 
-    news: Mapping[str, Any] = {}  # set for each step
+    news: Mapping[str, object] = {}  # set for each step
 
     @override
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -157,7 +157,7 @@ class Nodes:
         return read_place(merge(state, drive(step.run(_NODES[node]))), self._facts)
 
 
-def drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
+def drive(coroutine: Coroutine[object, None, Any]) -> Any:
     """Run a coroutine that waits for nothing; returns its result."""
     try:
         coroutine.send(None)

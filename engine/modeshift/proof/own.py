@@ -1,13 +1,13 @@
 """The owner's properties: ``modes/properties.yaml``, and what each means."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from modeshift.modes.edges.conditions import check_condition, parse_condition
 from modeshift.modes.errors import ConfigurationError, describe_misfit
-from modeshift.modes.plain_data import parse_data
+from modeshift.modes.plain_data import JsonObject, parse_data
 from modeshift.modes.policy import only_looks
 from modeshift.proof.moves import Move
 from modeshift.proof.places import Place
@@ -83,7 +83,7 @@ def read_own(deps: AgentDeps, text: str, name: str) -> list[Own]:
     return properties
 
 
-def _check_names(deps: AgentDeps, values: Mapping[str, Any], name: str) -> None:
+def _check_names(deps: AgentDeps, values: JsonObject, name: str) -> None:
     groups = {spec.group for spec in deps.toolbox.specs if spec.group is not None}
     tools = [*sorted(groups), *(spec.name for spec in deps.toolbox.specs)]
     modes, facts = [*deps.catalog], [*deps.facts]

@@ -1,7 +1,7 @@
 """``Place``: a thread as the proof sees it, with all that its rights can depend on."""
 
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple, cast
+from collections.abc import Collection
+from typing import NamedTuple, cast
 
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.tool import ToolCall, tool_call
@@ -9,8 +9,10 @@ from langgraph.types import Overwrite
 
 from modeshift.modes.facts import Scope
 from modeshift.modes.phases import Phase
+from modeshift.modes.plain_data import JsonObject
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import CHANGED, NO_FILES
+from modeshift.threads.mailbox import StateValues
 from modeshift.threads.state import Facts, NewTask, Parent, State, Subtask, Switch, put_aside
 
 SCOPES: tuple[Scope, ...] = ("mode", "conversation", "workspace")
@@ -84,7 +86,7 @@ def drop_parents(place: Place) -> Place:
     return Place(mode, phase, limit, approvals, switch, task, (), facts)
 
 
-def read_place(state: Mapping[str, Any], known: Collection[str]) -> Place:
+def read_place(state: StateValues, known: Collection[str]) -> Place:
     """The place of a thread in this state; only facts that are ``known`` count."""
     return Place(
         state["mode"],
@@ -98,7 +100,7 @@ def read_place(state: Mapping[str, Any], known: Collection[str]) -> Place:
     )
 
 
-def read_true_facts(facts: Mapping[str, Any]) -> frozenset[str]:
+def read_true_facts(facts: Facts) -> frozenset[str]:
     """The names of the facts that hold, of those in the state."""
     return frozenset(name for scope in SCOPES for name in facts.get(scope, ()))
 
@@ -133,7 +135,7 @@ def build_state(deps: AgentDeps, place: Place) -> State:
     """The smallest state that has the place."""
     asks = place.phase in (Phase.REVIEWING, Phase.ACTING, Phase.SWITCHING)
     is_over = place.phase in (Phase.IDLE, Phase.RETURNING)
-    state: dict[str, Any] = {
+    state: JsonObject = {
         "messages": [_SAID, _ASKING] if asks else [_SAID, _DONE] if is_over else [_SAID],
         "mode": place.mode,
         "first_mode": place.mode,
@@ -194,7 +196,7 @@ def _build_parent(deps: AgentDeps, frame: Frame) -> Parent:
     return put_aside(state, mode=frame.mode, call=CALLS[0], then=following, last=None, changes=0)
 
 
-def merge(state: Mapping[str, Any], update: Mapping[str, Any]) -> Mapping[str, Any]:
+def merge(state: StateValues, update: StateValues) -> StateValues:
     """The state after a node's update, as far as a place depends on it."""
     parents = update.get("parents", [])
     is_whole = isinstance(parents, Overwrite)

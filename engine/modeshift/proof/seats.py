@@ -20,6 +20,7 @@ from modeshift.calls.ways import Values
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.facts import APPROVED, BUILT_IN, Done, end_unseen
 from modeshift.modes.phases import Phase
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.policy import Approvals, Verdict
 from modeshift.modes.rules.matching import EVERY, list_samples
 from modeshift.proof.decisions import Decided, list_decided
@@ -44,7 +45,7 @@ class Probe(NamedTuple):
     """A call that stands for others like it."""
 
     tool: Tool
-    args: dict[str, Any]
+    args: JsonObject
 
     def __str__(self) -> str:
         """The tool, and what is known of its arguments."""
@@ -72,14 +73,14 @@ class Seats:
         self._switching = [tool for tool, spec in specs if spec.effect.switches_mode]
         self.free: frozenset[frozenset[str]] | None = None
         self._rights: dict[tuple[str, str | None, str], tuple[int, ...]] = {}
-        self._decided: dict[Any, list[Decided]] = {}
-        self._tasks: dict[Any, list[Pending]] = {}
-        self._outcomes: dict[Any, frozenset[frozenset[str]]] = {}
-        self._done: dict[Any, set[Done]] = {}
+        self._decided: dict[object, list[Decided]] = {}
+        self._tasks: dict[object, list[Pending]] = {}
+        self._outcomes: dict[object, frozenset[frozenset[str]]] = {}
+        self._done: dict[object, set[Done]] = {}
         self.files: dict[str, Any] = {}
         """What ``properties`` has read in each mode's file."""
 
-    def _list_args(self, spec: ToolSpec) -> list[dict[str, Any]]:
+    def _list_args(self, spec: ToolSpec) -> list[JsonObject]:
         files = (file for name in sorted(self.facts) for file in self.deps.facts[name].files)
         paths: list[str | None] = [None] if spec.command else [*PATHS, *files]
         values: dict[str, list[Any]] = dict.fromkeys(spec.paths, paths)
@@ -120,7 +121,7 @@ class Seats:
         return self._rights[key]
 
     def judge(
-        self, place: Place, tool: Tool, args: dict[str, Any], plan: PlanLimit | None = None
+        self, place: Place, tool: Tool, args: JsonObject, plan: PlanLimit | None = None
     ) -> Verdict:
         """The verdict that the nodes would get for such a call, under a plan."""
         return self._judge(replace(self._context(place), plan=plan), tool, args, self.values(place))
@@ -129,9 +130,7 @@ class Seats:
         seat = self.deps.seat(place.mode, place.limit, place.depth)
         return CallContext(seat, Approvals(place.approvals))
 
-    def _judge(
-        self, context: CallContext, tool: Tool, args: dict[str, Any], values: Values
-    ) -> Verdict:
+    def _judge(self, context: CallContext, tool: Tool, args: JsonObject, values: Values) -> Verdict:
         targets = list_switch_targets(tool.spec.effect, args)
         if problem := find_problem(self.deps, context, tool, targets, values):
             return Verdict("deny", problem)

@@ -17,12 +17,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from modeshift.modes.plain_data import JsonObject
 from modeshift.server.gate import refuse
 from modeshift.server.thread_modes import call_server
 
@@ -99,7 +99,7 @@ class BindAnswers:
         """When one of the clients last read its thread; 0 for never."""
         return max(self._reads.get(client, 0) for client in clients)
 
-    async def _bind(self, thread: str, run: dict[str, Any], scope: Scope) -> dict[str, Any] | str:
+    async def _bind(self, thread: str, run: JsonObject, scope: Scope) -> JsonObject | str:
         """The run with the open question's id in its answer; or why it can answer nothing.
 
         LangGraph keeps the first answer at a checkpoint, and would use it again whatever a later
@@ -113,7 +113,7 @@ class BindAnswers:
             return stripped  # the graph compares; reading the thread costs as much as a step
         state = await call_server(Request(scope), "GET", f"/threads/{thread}/state")
         try:
-            now: Any = state.json()
+            now = state.json()
             names = {each["id"]: each["value"]["question"] for each in now["interrupts"]}
             newest = now["checkpoint"]["checkpoint_id"]
             asked = datetime.fromisoformat(now["created_at"]).timestamp() if names else 0
@@ -140,10 +140,10 @@ def _name_client(thread: str, scope: Scope) -> Client:
     return thread, headers.get("authorization", ""), headers.get("user-agent", "")
 
 
-def _parse_resume(body: bytes) -> dict[str, Any] | None:
+def _parse_resume(body: bytes) -> JsonObject | None:
     """The request's body, if its ``command`` has a ``resume``."""
     try:
-        run: Any = json.loads(body)
+        run = json.loads(body)
     except ValueError:
         return None
     command = run.get("command") if isinstance(run, dict) else None
@@ -152,7 +152,7 @@ def _parse_resume(body: bytes) -> dict[str, Any] | None:
     return dict(run)
 
 
-def _list_checkpoints(run: dict[str, Any]) -> Iterator[str]:
+def _list_checkpoints(run: JsonObject) -> Iterator[str]:
     """The ids of the checkpoints that a run names, wherever the server looks for one."""
     config = run.get("config")
     values = config.get("configurable") if isinstance(config, dict) else None
@@ -161,7 +161,7 @@ def _list_checkpoints(run: dict[str, Any]) -> Iterator[str]:
             yield str(id)
 
 
-def _drop_checkpoint(run: dict[str, Any]) -> dict[str, Any]:
+def _drop_checkpoint(run: JsonObject) -> JsonObject:
     kept = {key: one for key, one in run.items() if key not in ("checkpoint", "checkpoint_id")}
     for key in ("config", "configurable", "context"):
         if isinstance(kept.get(key), dict):
@@ -169,7 +169,7 @@ def _drop_checkpoint(run: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _add_question_ids(resume: object, names: dict[str, str]) -> Any:
+def _add_question_ids(resume: object, names: dict[str, str]) -> object:
     """The answer with the id of its question; of several answers, each with that of its own."""
     if not isinstance(resume, dict):
         return resume

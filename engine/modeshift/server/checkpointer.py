@@ -117,7 +117,7 @@ async def restore_lists(database: Database) -> None:
             thread["status"] = "idle" if is_idle else "interrupted"
 
 
-async def _list_lost(database: Database, known: set[str]) -> list[dict[str, Any]]:
+async def _list_lost(database: Database, known: set[str]) -> list[dict[str, object]]:
     times = dict.fromkeys(("created_at", "updated_at", "state_updated_at"), datetime.now(UTC))
     query = f"""
         SELECT thread_id, CAST(metadata AS TEXT) FROM checkpoints

@@ -24,7 +24,7 @@ class _Configurable(TypedDict, total=False):
 class _Config(TypedDict, total=False):
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]  # as above
     tags: list[str]
-    metadata: dict[str, Any] | None
+    metadata: dict[str, object] | None
     callbacks: None
     run_name: str | None
     recursion_limit: Count
@@ -35,7 +35,7 @@ class _Config(TypedDict, total=False):
 _CONFIG = TypeAdapter(_Config)
 
 
-def check_config(config: Any, context: Any = None) -> None:
+def check_config(config: Any, context: object = None) -> None:
     """Raise ``InvalidInputError``. The server uses a ``context`` as the ``configurable``."""
     values = {**config, "configurable": context} if context else config or {}
     try:

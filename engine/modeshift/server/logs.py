@@ -7,6 +7,8 @@ from typing import Any
 
 from starlette.requests import ClientDisconnect
 
+from modeshift.modes.plain_data import JsonObject
+
 # It logs what SQLite cannot do, which docs/run/operations.md says. The logger's name is private:
 # no setting silences it, and no issue upstream asks for one.
 _NOISY = "langgraph_api._checkpointer._adapter"
@@ -50,7 +52,7 @@ def shorten_log(*, has_content: bool = True) -> None:
         logging.getLogger(name).addFilter(_drop_traceback)
 
 
-def _drop_content(_: object, __: str, event: dict[str, Any]) -> dict[str, Any]:
+def _drop_content(_: object, __: str, event: JsonObject) -> JsonObject:
     """Keep the known fields, and of an error only its class: its text may quote a file."""
     known = {key: event[key] for key in (*_KEPT, *_KEPT_OF_REQUESTS) if event.get(key) is not None}
     first = str(event.get("event", "")).partition("\n")[0]
@@ -63,7 +65,7 @@ def _drop_content(_: object, __: str, event: dict[str, Any]) -> dict[str, Any]:
 
 def _is_news(record: logging.LogRecord) -> bool:
     """False for what nobody needs to know, such as a tab that is closed during its request."""
-    event: Any = record.msg
+    event: object = record.msg
     text = str(event.get("event", "")) if isinstance(event, dict) else str(event)
     has_left = record.exc_info is not None and isinstance(record.exc_info[1], ClientDisconnect)
     has_left = has_left or (isinstance(event, dict) and event.get("status") == _HUNG_UP)
@@ -72,7 +74,7 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 def _drop_traceback(record: logging.LogRecord) -> bool:
     """Log only the message of an error that a person can correct, once; structlog has a dict."""
-    event: Any = record.msg
+    event: object = record.msg
     if isinstance(event, dict) and (match := _USER_ERROR.search(str(event.get("exception", "")))):
         event["exception"] = match[0]
         return not str(event.get("event")).startswith(_SAID_TWICE)

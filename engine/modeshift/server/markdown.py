@@ -9,14 +9,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from html import unescape
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from markdown_it.token import Token
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-TreeNode = str | list[Any]
+TreeNode = str | list[object]
 MAX_TEXTS = 100
 MAX_CHARACTERS = 400_000
 MAX_BRACKETS = 5000
@@ -83,7 +83,7 @@ def _render(text: str, end: float) -> list[TreeNode]:
     return _build(tokens, end) if words <= shown else [text]
 
 
-def _list_shown(tokens: list[Any]) -> Iterator[str]:
+def _list_shown(tokens: list[Token]) -> Iterator[str]:
     for token in tokens:
         yield unquote(str(token.attrs.get("href", "")))
         if token.type == "image":
@@ -94,7 +94,7 @@ def _list_shown(tokens: list[Any]) -> Iterator[str]:
             yield unescape(f"{token.content} {token.info[:MAX_LABEL]}")
 
 
-def _build(tokens: list[Any], end: float) -> list[TreeNode]:
+def _build(tokens: list[Token], end: float) -> list[TreeNode]:
     """The nodes of a flat list of opening and closing tokens."""
     root: list[TreeNode] = []
     open_nodes = [root]
@@ -112,10 +112,10 @@ def _build(tokens: list[Any], end: float) -> list[TreeNode]:
     return root
 
 
-def _leaf(token: Any, end: float) -> list[TreeNode]:
+def _leaf(token: Token, end: float) -> list[TreeNode]:
     match token.type:
         case "inline":
-            return _build(token.children, end)
+            return _build(token.children or [], end)
         case "fence" | "code_block":
             language = token.info.split()[0] if token.info.split() else ""
             label = {"language": token.info.strip()[:MAX_LABEL]}
@@ -130,11 +130,11 @@ def _leaf(token: Any, end: float) -> list[TreeNode]:
     return ["\n" if token.type == "softbreak" else token.content]
 
 
-def _name(token: Any) -> str:
+def _name(token: Token) -> str:
     return token.tag if token.tag in _TAGS else "span"
 
 
-def _attributes(token: Any) -> dict[str, str]:
+def _attributes(token: Token) -> dict[str, str]:
     attributes = {}
     if "start" in token.attrs:
         attributes["start"] = str(token.attrs["start"])

@@ -16,6 +16,7 @@ from starlette.routing import Route
 from modeshift.calls.file_changes import list_changes
 from modeshift.calls.previews import Preview, preview_call
 from modeshift.modes.errors import InvalidInputError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.server.thread_modes import (
     call_server,
     get_deps,
@@ -53,7 +54,7 @@ async def list_files(request: Request) -> Response:
     return await _answer(request, lambda deps, state: list_changes(deps, id, state["values"]))
 
 
-async def _answer(request: Request, show: Callable[[AgentDeps, dict[str, Any]], Any]) -> Response:
+async def _answer(request: Request, show: Callable[[AgentDeps, JsonObject], object]) -> Response:
     answer = await call_server(request, "GET", f"/threads/{request.path_params['id']}/state")
     if answer.status_code != httpx.codes.OK:
         return pass_on(answer)
@@ -63,7 +64,7 @@ async def _answer(request: Request, show: Callable[[AgentDeps, dict[str, Any]], 
     return JSONResponse(await asyncio.to_thread(show, deps, state))
 
 
-def _show_question(deps: AgentDeps, state: dict[str, Any], *, has_run: bool) -> dict[str, Any]:
+def _show_question(deps: AgentDeps, state: JsonObject, *, has_run: bool) -> JsonObject:
     values, interrupts = state["values"], state["interrupts"]
     if not interrupts:
         cut_off = not has_run and is_cut_off(values, state["tasks"], interrupts)
@@ -116,12 +117,12 @@ class ServedThread:
         values, when = dict(state["values"] or {}), state["created_at"]
         return StateSnapshot(values, (), here, None, when, parent, (), ())  # type: ignore[arg-type]
 
-    async def aupdate_state(self, config: RunnableConfig, values: Any, as_node: str) -> None:
+    async def aupdate_state(self, config: RunnableConfig, values: object, as_node: str) -> None:
         """Write values into the state of a checkpoint, as the node ``as_node``."""
         given = {"values": values, "as_node": as_node, "checkpoint": config["configurable"]}
         await self._call("POST", body=given)
 
-    async def _call(self, method: str, of: str = "", body: object = None) -> dict[str, Any]:
+    async def _call(self, method: str, of: str = "", body: object = None) -> JsonObject:
         path = f"/threads/{self.request.path_params['id']}/state/{of}".rstrip("/")
         answer = await call_server(self.request, method, path, body)
         if not answer.is_success:

@@ -237,7 +237,7 @@ async def _read(request: Request, mailbox: Mailbox) -> tuple[dict[str, Any], dic
     return values, await mailbox.find_news(request.path_params["id"], values.get(REVISION, {}))
 
 
-async def read_body(request: Request) -> dict[str, Any]:
+async def read_body(request: Request) -> dict[str, object]:
     """The request's JSON object; raises ``InvalidInputError``."""
     try:
         body = await request.json()
@@ -278,7 +278,7 @@ def _show(
     return {**now, "remembered": list_remembered(values, news), "is_pending": is_pending}
 
 
-def _describe(deps: AgentDeps, slug: str) -> dict[str, Any]:
+def _describe(deps: AgentDeps, slug: str) -> dict[str, object]:
     mode, tools = deps.catalog[slug], deps.seat(slug).tools
     return {
         "slug": slug,

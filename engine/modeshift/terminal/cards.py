@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from prompt_toolkit.application import run_in_terminal
 
@@ -15,6 +14,7 @@ from modeshift.calls.requests import ActionRequest, build_title
 from modeshift.calls.ways import list_suggestions
 from modeshift.modes.effects import NO_EFFECT, Effect
 from modeshift.modes.errors import InvalidCallError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.modes.policy import Approvals
 from modeshift.terminal.choices import Choice
@@ -23,6 +23,7 @@ from modeshift.terminal.panel import Panel, WentBackError
 from modeshift.terminal.plain import PlainPanel
 from modeshift.terminal.screen import ALERT, BOLD, FAINT, Screen, count_lines
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.mailbox import StateValues
 
 _COMMAND = re.compile(r"/[\w-]+")
 NO = Choice("r", "No", "n")
@@ -42,7 +43,7 @@ class Cards:
         self._panel = panel
 
     async def decide(
-        self, deps: AgentDeps, actions: Sequence[ActionRequest], state: Mapping[str, Any]
+        self, deps: AgentDeps, actions: Sequence[ActionRequest], state: StateValues
     ) -> list[GivenDecision]:
         """Show the calls that wait, and wait for a decision: for all at once, or for each."""
         self._screen.folded = ""
@@ -62,7 +63,7 @@ class Cards:
         return [await self._decide_one(deps, action, state) for action in actions]
 
     async def _decide_one(
-        self, deps: AgentDeps, action: ActionRequest, state: Mapping[str, Any]
+        self, deps: AgentDeps, action: ActionRequest, state: StateValues
     ) -> GivenDecision:
         effect = find_effect(deps, action["name"])
         if effect.takes_answer:
@@ -84,7 +85,7 @@ class Cards:
                 return await self._complete(deps, action, state, key)
 
     async def _complete(
-        self, deps: AgentDeps, action: ActionRequest, state: Mapping[str, Any], key: str
+        self, deps: AgentDeps, action: ActionRequest, state: StateValues, key: str
     ) -> GivenDecision:
         """The decision for a key, with what else that asks for; raises ``WentBackError``."""
         edited = {"name": action["name"], "args": action["args"]}
@@ -114,7 +115,7 @@ class Cards:
         raise WentBackError
 
     async def _preview(
-        self, deps: AgentDeps, action: ActionRequest, state: Mapping[str, Any]
+        self, deps: AgentDeps, action: ActionRequest, state: StateValues
     ) -> Preview | None:
         mode, written = str(state.get("mode")), state.get("written") or []
         return await asyncio.to_thread(preview_call, deps, action, mode, written)
@@ -140,9 +141,7 @@ class Cards:
         self._screen.words(action["description"])
         return above
 
-    async def _pick_mode(
-        self, deps: AgentDeps, action: ActionRequest, state: Mapping[str, Any]
-    ) -> str:
+    async def _pick_mode(self, deps: AgentDeps, action: ActionRequest, state: StateValues) -> str:
         """Ask for a mode, by its number or its name."""
         taken = (state.get("mode"), action["args"].get("mode_slug"))
         usable = [slug for slug, mode in deps.catalog.items() if not deps.models.problem(mode)]
@@ -186,7 +185,7 @@ class Cards:
         why = (await self._panel.read_answer("  why (or nothing)> ")).strip()
         return {"type": "reject", "message": why} if why else {"type": "reject"}
 
-    async def _edit(self, args: Mapping[str, Any]) -> dict[str, Any]:
+    async def _edit(self, args: JsonObject) -> JsonObject:
         """Let a person edit each argument: text as it is, other values as JSON."""
         edited = dict(args)
         for name, value in args.items():
@@ -199,7 +198,7 @@ class Cards:
             edited[name] = await self._read_value(f"  {name}> ", shown, value)
         return edited
 
-    async def _read_value(self, prompt: str, shown: str, value: Any) -> Any:
+    async def _read_value(self, prompt: str, shown: str, value: object) -> object:
         while True:
             answer = await self._panel.read_answer(prompt, shown)
             if isinstance(value, str):
@@ -234,7 +233,7 @@ def list_comments(plan: str, edited: str) -> str:
 
 
 def _list_switch_choices(
-    deps: AgentDeps, state: Mapping[str, Any], action: ActionRequest
+    deps: AgentDeps, state: StateValues, action: ActionRequest
 ) -> list[Choice]:
     choices = [NO, Choice("a", "Yes", "y"), Choice("m", "Another mode")]
     if (plan := action.get("plan")) and plan["path"]:
@@ -248,7 +247,7 @@ def _list_switch_choices(
     return choices
 
 
-def call_title(deps: AgentDeps, name: str, args: Mapping[str, Any]) -> str:
+def call_title(deps: AgentDeps, name: str, args: Mapping[str, object]) -> str:
     """What a call does, in one line; a command's begins with ``$``."""
     title = build_title(deps, name, args)
     try:

@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
 
 from langgraph.types import Interrupt, StateSnapshot
 
@@ -24,6 +23,7 @@ from modeshift.terminal.plain import PlainPanel
 from modeshift.terminal.screen import ALERT, BOLD, FAINT, Screen, count_lines
 from modeshift.terminal.transcript import Transcript
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.mailbox import StateValues
 from modeshift.threads.routing import is_cut_off
 from modeshift.turns.undo import LAST, describe_undo
 
@@ -70,7 +70,7 @@ class Chat:
         self._screen = Screen(panel.print)
         self._cards = Cards(self._screen, panel)
         self._transcript = Transcript(self._screen, panel)
-        self._chosen: dict[str, Any] = {}
+        self._chosen: dict[str, object] = {}
         """Settings that the person chose and the thread does not have yet."""
         self._postponed: str | None = None
         """The id of the question that the person left open."""
@@ -246,7 +246,7 @@ class Chat:
             await self.thread.set(forget=[key])
             self._screen.words("It asks again from the next step on.", FAINT)
 
-    def _tell_allowed(self, update: Mapping[str, Any]) -> None:
+    def _tell_allowed(self, update: StateValues) -> None:
         for each in find_new(self._state.values, update):
             what = describe_remembered(self._deps, each)
             self._screen.words(f"Runs unasked from now on: {what}. /allowed takes it back.", FAINT)
@@ -296,7 +296,7 @@ class Chat:
         }
         self._screen.block("\n".join(f"{name:10} {it}" for name, it in lines.items() if it))
 
-    async def _ask(self, question: Interrupt, state: dict[str, Any]) -> Run:
+    async def _ask(self, question: Interrupt, state: StateValues) -> Run:
         request: Request = question.value
         decisions = await self._cards.decide(self._deps, request["action_requests"], state)
         self._transcript.asked(request["action_requests"][-1]["id"])

@@ -19,12 +19,13 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, StreamMode
 
-from modeshift.agent import APPROVE, Thread
+from modeshift.agent import APPROVE, GivenDecision, Thread
 from modeshift.calls.judging import CallContext, judge
 from modeshift.events import Chunk, Wrote
 from modeshift.models.loading import Models
 from modeshift.models.providers import PROVIDERS
 from modeshift.modes.catalog import Catalog
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.policy import Approvals, Verdict
 from modeshift.project import load_project
 from modeshift.testing.modes import load_modes
@@ -89,7 +90,7 @@ class Conversation:
         """Send a user's message; ``host`` is the rest of the input, such as ``mode``."""
         await self.send({"messages": [{"role": "user", "content": text}], **host})
 
-    async def decide(self, *decisions: dict[str, Any]) -> None:
+    async def decide(self, *decisions: GivenDecision) -> None:
         """Answer the open question, with a decision for each of its requests."""
         await self.send(Command(resume={"decisions": list(decisions)}))
 
@@ -104,7 +105,7 @@ class Conversation:
             await self.decide(*[APPROVE] * len(waiting))
         return asked
 
-    async def values(self) -> dict[str, Any]:
+    async def values(self) -> JsonObject:
         """The state."""
         return dict((await self.thread.state()).values)
 
@@ -124,7 +125,7 @@ class Conversation:
             if isinstance(message, ToolMessage)
         }
 
-    async def waiting(self) -> list[dict[str, Any]]:
+    async def waiting(self) -> list[JsonObject]:
         """The action requests of the open question; empty if there is none."""
         question = await self.thread.question()
         return list(question.value["action_requests"]) if question else []

@@ -20,7 +20,7 @@ class Sent(NamedTuple):
     url: str
     headers: Mapping[str, str]
     """Names in lower case."""
-    body: Any
+    body: object
     """JSON."""
 
 
@@ -33,7 +33,7 @@ def recorded_answers(*answers: bytes | tuple[int, bytes]) -> Iterator[list[Sent]
     """
     requests: list[Sent] = []
 
-    async def handle(_: Any, request: Any) -> Any:
+    async def handle(_: object, request: Any) -> Any:
         content = b"".join([part async for part in request.stream])
         url = request.url
         port = f":{url.port}" if url.port else ""

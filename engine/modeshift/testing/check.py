@@ -1,10 +1,10 @@
 """``check_agent``: tries whether a clone's graph keeps what the engine promises."""
 
 import asyncio
+from collections.abc import Awaitable
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -15,6 +15,7 @@ from modeshift.agent import APPROVE, REJECT, edit
 from modeshift.models.loading import Models
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.errors import NodeError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.project import load_project
 from modeshift.testing.agent import Build, Conversation, judge_call
 from modeshift.testing.modes import load_modes
@@ -148,7 +149,7 @@ class _Walk:
         return calls
 
     async def say(self) -> None:
-        model, host = self.trial.model, dict[str, Any]()
+        model, host = self.trial.model, dict[str, str]()
         first = len(model.asked)
         numbers = range(first, first + self.random.choice([1, 2, 3]))
         earlier = [AIMessage("done")] * first  # the answers that were given, or left out
@@ -160,7 +161,7 @@ class _Walk:
             self.targets.add(host["mode"])
         await self.trial.say("go", **host)
 
-    def decide(self, request: dict[str, Any]) -> dict[str, Any]:
+    def decide(self, request: JsonObject) -> dict[str, object]:
         name, args = request["name"], request["args"]
         decision = self.random.choice(["approve", "approve", "reject", "edit"])
         if name not in (*self.trial.probes, *self.trial.switches):
@@ -274,7 +275,7 @@ async def _check(build: Build, folder: Path) -> None:
                     await named(where, _try_switch(build, folder, switch, mode, target))
 
 
-async def named(where: str, trial: Any) -> None:
+async def named(where: str, trial: Awaitable[object]) -> None:
     """Await the trial; what it raises says where."""
     try:
         await trial

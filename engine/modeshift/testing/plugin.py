@@ -9,9 +9,8 @@ is set and the machine lacks what a test needs, that is a failure.
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from vcr import VCR
@@ -56,7 +55,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Any:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Keep whether the test has passed, for the fixtures that end after it."""
     report = yield
     if report.when == "call":
@@ -82,8 +83,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
-def _say_why(skipped: Any) -> str:
-    return str(skipped.longrepr[2]).removeprefix("Skipped: ")
+def _say_why(skipped: pytest.TestReport) -> str:
+    assert isinstance(skipped.longrepr, tuple)
+    return skipped.longrepr[2].removeprefix("Skipped: ")
 
 
 @pytest.fixture(autouse=True)

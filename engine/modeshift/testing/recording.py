@@ -55,7 +55,7 @@ def is_real(config: pytest.Config) -> bool:
     return bool(config.getoption("--record") == "real" or config.getoption("--server"))
 
 
-def name_cassette(item: Any) -> str:
+def name_cassette(item: pytest.Item) -> str:
     """The name of a test's cassette without its ending: no brackets, which a shell would expand."""
     marker = item.get_closest_marker("default_cassette")
     name = marker.args[0] if marker else item.name
@@ -174,7 +174,9 @@ class Tape:
         pool = httpcore2.AsyncConnectionPool
         handle = pool.handle_async_request
 
-        async def redirected(self: Any, request: httpcore2.Request) -> Any:
+        async def redirected(
+            self: httpcore2.AsyncConnectionPool, request: httpcore2.Request
+        ) -> httpcore2.Response:
             replaced = {b"connection": b"close"}
             if to is not None:
                 request.url = httpcore2.URL(to + request.url.target.decode())

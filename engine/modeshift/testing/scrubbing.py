@@ -37,7 +37,7 @@ def scrub(
     secrets: tuple[str, ...] = (),
     *,
     is_masked: bool = True,
-) -> Any:
+) -> Json:
     """``value`` with each text of ``replaced`` replaced.
 
     If it ``is_masked``, also without what looks like a secret and without the known ``secrets``.
@@ -89,7 +89,7 @@ def join_stream(stream: Json) -> list[str]:
     Texts that come side by side, such as the arguments of two calls, have an index; where they
     have none, texts of one name are joined.
     """
-    texts: dict[Any, str] = {}
+    texts = dict[object, str]()
     for line in stream.splitlines() if isinstance(stream, str) else ():
         for where, text in _list_texts(decode_body(line.removeprefix("data: "))):
             for key in (where, where[-1]):
@@ -97,7 +97,9 @@ def join_stream(stream: Json) -> list[str]:
     return list(texts.values())
 
 
-def _list_texts(value: Json, where: tuple[Any, ...] = ("",)) -> Iterator[tuple[Any, str]]:
+def _list_texts(
+    value: Json, where: tuple[object, ...] = ("",)
+) -> Iterator[tuple[tuple[object, ...], str]]:
     match value:
         case dict():
             indexes = tuple(str(value.get(name)) for name in _INDEXES)

@@ -5,11 +5,10 @@ import re
 from hashlib import sha256
 from pathlib import PureWindowsPath
 from string import ascii_letters, digits
-from typing import Any
 
 import httpcore2
 
-from modeshift.testing.strict_replay import decode_body
+from modeshift.testing.strict_replay import Json, decode_body
 
 
 class Ids:
@@ -64,7 +63,7 @@ class Steady:
             return None
         return json.dumps(self._replace(value), ensure_ascii=False).encode()
 
-    def _replace(self, value: object, name: str = "") -> Any:
+    def _replace(self, value: object, name: str = "") -> Json:
         match name, value:
             case _, dict():
                 kept = [(key, part) for key, part in value.items() if key != "timings"]

@@ -10,8 +10,10 @@ from vcr.cassette import Cassette
 from vcr.matchers import get_matchers_results
 from vcr.request import Request
 
+from modeshift.modes.plain_data import JsonObject
+
 Json = Any
-Response = dict[str, Any]
+Response = JsonObject
 """A response as vcrpy holds it: ``status``, ``headers``, ``body`` with its ``string`` in bytes."""
 MAX_LINES = 120
 
@@ -76,7 +78,7 @@ def build_refusal(text: str) -> Response:
     return {"status": status, "headers": headers, "body": {"string": body}}
 
 
-def decode_body(body: Any) -> Json:
+def decode_body(body: Json) -> Json:
     """The JSON of a request's or response's body, else its text."""
     text = body.decode(errors="replace") if isinstance(body, bytes) else body or ""
     try:

@@ -62,12 +62,12 @@ def start_runs_at_once(is_stopping: Callable[[], bool]) -> None:
         return
     put, look, get, bell = ops.Runs.put, ops.Runs.next, ops.Runs.get, _Bell()
 
-    async def put_and_ring(*args: object, **kwargs: object) -> Any:
+    async def put_and_ring(*args: object, **kwargs: object) -> object:
         run = await put(*args, **kwargs)
         bell.ring()
         return run
 
-    async def wait_and_look(wait: bool, limit: int = 1) -> AsyncIterator[Any]:
+    async def wait_and_look(wait: bool, limit: int = 1) -> AsyncIterator[object]:
         if wait:
             await bell.wait()
         if is_stopping():
@@ -79,7 +79,7 @@ def start_runs_at_once(is_stopping: Callable[[], bool]) -> None:
                 if (limit := limit - 1) == 0:
                     return
 
-    async def get_from_newest(conn: Any, *args: Any, **kwargs: Any) -> Any:
+    async def get_from_newest(conn: Any, *args: object, **kwargs: object) -> object:
         store = {"runs": conn.store["runs"][::-1], "threads": conn.store["threads"]}
         return await get(SimpleNamespace(store=store), *args, **kwargs)
 

@@ -26,7 +26,7 @@ class _Decoder:
     def __init__(self, decoder: Any) -> None:
         self._decoder = decoder
 
-    async def aiter_bytes(self, parts: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+    async def aiter_bytes(self, parts: AsyncIterator[bytes]) -> AsyncIterator[object]:
         has_reason = False
         async for event in self._decoder.aiter_bytes(parts):
             if event.data.startswith("[DONE]") and not has_reason:

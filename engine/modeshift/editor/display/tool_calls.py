@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from acp import (
     image_block,
@@ -25,6 +25,7 @@ from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import remove_marks, show_result
 from modeshift.modes.effects import NO_EFFECT, Effect
 from modeshift.modes.errors import InvalidCallError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.state import Subtask
@@ -122,7 +123,7 @@ class LiveOutput:
         """Output that the editor's terminal does not show yet, by the call's id."""
         self._sent_at = 0.0
 
-    def begin(self, id: str, folder: str) -> dict[str, Any]:
+    def begin(self, id: str, folder: str) -> dict[str, object]:
         """The additional fields of the update that says that a command begins."""
         if not self._has_terminals:
             return {}
@@ -157,13 +158,13 @@ class LiveOutput:
             return update.model_copy(update={"content": [*content, *(update.content or [])]})
         code = _EXIT.fullmatch(ended)
         exited = {"terminal_id": id, "exit_code": int(code[1]) if code else None, "signal": None}
-        more: dict[str, Any] = {"field_meta": {**self._take(id), "terminal_exit": exited}}
+        more: dict[str, object] = {"field_meta": {**self._take(id), "terminal_exit": exited}}
         if printed:
             more["content"] = [_terminal(id), as_text(ended)]
         del self._unsent[id]
         return update.model_copy(update=more)
 
-    def _take(self, id: str) -> dict[str, Any]:
+    def _take(self, id: str) -> dict[str, object]:
         text, self._unsent[id] = self._unsent[id], ""
         return {"terminal_output": {"terminal_id": id, "data": text}} if text else {}
 
@@ -194,7 +195,7 @@ class ToolCallView:
     kind: schema.ToolKind = "other"
     effect: Effect = NO_EFFECT
     files: tuple[Path, ...] = ()
-    args: Any = None
+    args: object = None
     """The arguments as the model gave them."""
     edit: tuple[ShownContent, ...] = ()
     """What the call writes into the first of its files."""
@@ -266,7 +267,7 @@ class ToolCallView:
         """The one update about a call of the past."""
         return self.start().model_copy(update=self._describe_result(message))
 
-    def _describe_result(self, message: ToolMessage) -> dict[str, Any]:
+    def _describe_result(self, message: ToolMessage) -> JsonObject:
         facts = message.artifact if isinstance(message.artifact, dict) else {}
         return {
             "raw_output": {"output": show_result(message)},
@@ -281,7 +282,7 @@ class ToolCallView:
         has_failed = self.effect.runs_programs and _ENDED.match(ended) is not None
         return "failed" if has_failed or message.status == "error" else "completed"
 
-    def _show_result(self, message: ToolMessage, facts: dict[str, Any]) -> list[ShownContent]:
+    def _show_result(self, message: ToolMessage, facts: JsonObject) -> list[ShownContent]:
         text = show_result(message)
         if message.status != "error" and facts.get("changed_to", self.args) == self.args:
             match facts, self.args:
@@ -291,7 +292,7 @@ class ToolCallView:
                 return list(self.edit)
         return [as_output(text) if self.effect.result_is_data else as_text(text)]
 
-    def _describe(self) -> dict[str, Any]:
+    def _describe(self) -> JsonObject:
         return {
             "tool_call_id": self.id,
             "title": self.title,
