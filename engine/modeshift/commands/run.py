@@ -13,7 +13,7 @@ from typing import NoReturn
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.types import Interrupt
 
-from modeshift.agent import Run, Thread, open_agent
+from modeshift.agent import open_agent
 from modeshift.calls.requests import build_title
 from modeshift.commands.dev import DEFAULTS, find_server
 from modeshift.commands.run_rules import RunRule, decide_by, load_rules
@@ -26,6 +26,7 @@ from modeshift.models.usage import Tokens, add_tokens
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.phases import Phase
 from modeshift.modes.plain_text import make_readable
+from modeshift.thread import Run, Thread
 
 EXIT_CODES = {"done": 0, "failed": 1, "denied": 3, "out of budget": 4}
 """Exit codes by how a run ends; 2 is for a wrong option, and 130 for Ctrl-C."""

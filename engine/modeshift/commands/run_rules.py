@@ -5,7 +5,6 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from modeshift.agent import APPROVE, GivenDecision
 from modeshift.calls.requests import ActionRequest
 from modeshift.configuration.last_loaded import read_user_file
 from modeshift.configuration.settings import Settings
@@ -13,6 +12,7 @@ from modeshift.modes.errors import ConfigurationError, InvalidCallError, describ
 from modeshift.modes.plain_data import parse_data
 from modeshift.modes.plain_text import escape_invisible
 from modeshift.modes.rules.matching import Subject, check_pattern, is_server_tool, word_matches
+from modeshift.thread import APPROVE, GivenDecision
 from modeshift.threads.deps import AgentDeps
 
 DENIED = "Nobody is there to ask, and no rule of this run allows it. Go on without it."

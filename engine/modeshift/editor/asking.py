@@ -9,7 +9,6 @@ from langchain_core.messages import ToolCall
 from langgraph.types import Interrupt
 from pydantic import ValidationError
 
-from modeshift.agent import GivenDecision, Run
 from modeshift.calls.outcome import voids
 from modeshift.calls.previews import Preview, preview_call
 from modeshift.calls.requests import ActionRequest, Request
@@ -22,6 +21,7 @@ from modeshift.modes.effects import Effect
 from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.modes.rules.matching import get_server_part
+from modeshift.thread import GivenDecision, Run
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import StateValues
 

@@ -19,7 +19,6 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 from langgraph.types import Interrupt
 
-from modeshift.agent import STREAMS, Thread
 from modeshift.calls.remembered import ALL, describe_remembered
 from modeshift.configuration.loading import AgentCache, CachedAgent
 from modeshift.configuration.prices import CURRENCY, load_prices
@@ -31,6 +30,7 @@ from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.phases import Phase
 from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
+from modeshift.thread import STREAMS, Thread
 from modeshift.threads.compiled import Agent
 from modeshift.threads.mailbox import REVISION, Mailbox, StateValues
 from modeshift.tools.servers import Server

@@ -16,7 +16,6 @@ from langchain_core.messages import HumanMessage
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Interrupt
 
-from modeshift.agent import Run
 from modeshift.calls.requests import Request
 from modeshift.editor.asking import EditorGone, TurnDismissed, ask_in_editor
 from modeshift.editor.display.updates import SessionUpdates
@@ -28,6 +27,7 @@ from modeshift.messages.normal_form import Content
 from modeshift.messages.repair import VOID, mark_as_data
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.plain_text import escape_invisible, to_one_line
+from modeshift.thread import Run
 from modeshift.tools.workspace.client_files import buffers
 
 PromptBlock = (

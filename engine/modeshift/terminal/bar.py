@@ -2,9 +2,9 @@
 
 from decimal import Decimal
 
-from modeshift.agent import find_title
 from modeshift.modes.plain_text import to_one_line
 from modeshift.terminal.screen import fit_to_width, measure
+from modeshift.thread import find_title
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import StateValues
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 
 from prompt_toolkit.application import run_in_terminal
 
-from modeshift.agent import GivenDecision
 from modeshift.calls.previews import Preview, preview_call
 from modeshift.calls.requests import ActionRequest, build_title
 from modeshift.calls.ways import list_suggestions
@@ -22,6 +21,7 @@ from modeshift.terminal.pager import NO_EDITOR, edit_text
 from modeshift.terminal.panel import Panel, WentBackError
 from modeshift.terminal.plain import PlainPanel
 from modeshift.terminal.screen import ALERT, BOLD, FAINT, Screen, count_lines
+from modeshift.thread import GivenDecision
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import StateValues
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from langgraph.types import Interrupt, StateSnapshot
 
-from modeshift.agent import Agents, Run, Thread
+from modeshift.agent import Agents
 from modeshift.calls.file_changes import list_changes
 from modeshift.calls.remembered import ALL, describe_remembered, find_new
 from modeshift.calls.requests import Request
@@ -22,6 +22,7 @@ from modeshift.terminal.panel import Panel
 from modeshift.terminal.plain import PlainPanel
 from modeshift.terminal.screen import ALERT, BOLD, FAINT, Screen, count_lines
 from modeshift.terminal.transcript import Transcript
+from modeshift.thread import Run, Thread
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import StateValues
 from modeshift.threads.routing import is_cut_off

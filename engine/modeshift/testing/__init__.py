@@ -3,7 +3,6 @@
 ``README.md`` of the engine lists the names. Fixtures of pytest are in ``plugin``.
 """
 
-from modeshift.agent import APPROVE, REJECT, edit
 from modeshift.testing.agent import (
     Conversation,
     Recorded,
@@ -16,6 +15,7 @@ from modeshift.testing.check import check_agent
 from modeshift.testing.check_clone import check_imports, check_modes, check_server
 from modeshift.testing.modes import LoadedModes, load_modes
 from modeshift.testing.scripted import ScriptedModel
+from modeshift.thread import APPROVE, REJECT, edit
 
 __all__ = [
     "APPROVE",

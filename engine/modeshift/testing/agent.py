@@ -19,7 +19,6 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, StreamMode
 
-from modeshift.agent import APPROVE, GivenDecision, Thread
 from modeshift.calls.judging import CallContext, judge
 from modeshift.events import Chunk, Wrote
 from modeshift.models.loading import Models
@@ -30,6 +29,7 @@ from modeshift.modes.policy import Approvals, Verdict
 from modeshift.project import load_project
 from modeshift.testing.modes import load_modes
 from modeshift.testing.scripted import ScriptedModel, ScriptStep
+from modeshift.thread import APPROVE, GivenDecision, Thread
 from modeshift.threads.compiled import Agent
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.state import State

@@ -11,7 +11,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from typing_extensions import override
 
-from modeshift.agent import APPROVE, REJECT, edit
 from modeshift.models.loading import Models
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.errors import NodeError
@@ -20,6 +19,7 @@ from modeshift.project import load_project
 from modeshift.testing.agent import Build, Conversation, judge_call
 from modeshift.testing.modes import load_modes
 from modeshift.testing.scripted import Call, ScriptedModel, calling
+from modeshift.thread import APPROVE, REJECT, edit
 from modeshift.threads.compiled import Agent
 from modeshift.threads.deps import AgentDeps
 from modeshift.tools.tool import Tool

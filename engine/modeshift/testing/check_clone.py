@@ -13,13 +13,14 @@ from tempfile import TemporaryDirectory
 
 import httpx
 
-from modeshift.agent import APPROVE, open_agent
+from modeshift.agent import open_agent
 from modeshift.modes.limits import cut_verdict
 from modeshift.modes.policy import Approvals, verdict
 from modeshift.project import load_project
 from modeshift.testing.agent import make_agent
 from modeshift.testing.check import expect
 from modeshift.testing.modes import load_modes
+from modeshift.thread import APPROVE
 
 PUBLIC = ("modeshift", "modeshift.tools", "modeshift.testing")
 """The modules whose names a clone may use: those in their ``__all__``."""
