@@ -52,7 +52,7 @@ from modeshift.modes.errors import ProviderError
 from modeshift.modes.plain_data import JsonObject
 
 Declared = tuple[Runnable[LanguageModelInput, AIMessage], str]
-"""A model with tools declared, and a digest of these and the system prompt."""
+"""A model with its tools declared, and a digest of them and the system prompt."""
 
 
 @dataclass(frozen=True)
@@ -70,22 +70,22 @@ class BoundModel:
     """The model's name, as the user wrote it."""
     service: ModelService
     window: int | None = None
-    """How many tokens it reads at most; None if that is not known."""
+    """How many tokens the model reads at most; None if that is not known."""
     time_limit: float = TIME_LIMIT
     first_wait: float = 0.5
-    """Seconds before the second try where the provider names none; before the third twice that."""
+    """Seconds before the second try if the provider names none; before the third, twice that."""
     _declared: dict[tuple[ToolsWay, tuple[str, ...], int | None], Declared] = field(
         default_factory=dict
     )
 
     @cached_property
     def api(self) -> str:
-        """The API through which it is asked; see ``provider_form``."""
+        """The API through which the model is asked; see ``provider_form``."""
         return get_model_api(self.model, self.name.partition(":")[0])
 
     @property
     def is_responses(self) -> bool:
-        """Whether it is asked through OpenAI's Responses API."""
+        """Whether the model is asked through OpenAI's Responses API."""
         return bool(getattr(self.model, "use_responses_api", False))
 
     def write(self, messages: list[AnyMessage], *, splits_calls: bool) -> list[AnyMessage]:
@@ -277,7 +277,7 @@ async def _ask(
     listener: _Listener,
     config: RunnableConfig,
 ) -> AIMessage:
-    """Raises ``TimeoutError`` if nothing comes for the time limit, whatever the client does."""
+    """Ask once; raises ``TimeoutError`` if nothing comes for the time limit."""
     if _may_be_streamed(bound.model, config):
         config = merge_configs(config, {"callbacks": [listener]})
     async with asyncio.timeout(bound.time_limit) as listener.deadline:
