@@ -1,4 +1,4 @@
-"""``open_agent`` gives the threads of the clone's agent, in this process or on a server."""
+"""``Agents`` and ``open_agent``: the threads of the clone's agent, here or on a server."""
 
 import asyncio
 from collections.abc import (

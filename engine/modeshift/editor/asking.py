@@ -18,7 +18,6 @@ from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.files import Folder, describe_refusal
 from modeshift.editor.session_config import SessionConfig
 from modeshift.modes.effects import Effect
-from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.modes.rules.matching import get_server_part
 from modeshift.thread import GivenDecision, Run
@@ -121,7 +120,7 @@ def _offer_modes(
     for slug in others[:MAX_TARGETS]:
         target = deps.catalog[slug]
         if deps.models.problem(target) is None:
-            args: JsonObject = {**action["args"], "mode_slug": slug}
+            args = {**action["args"], "mode_slug": slug}
             edited = {"type": "edit", "edited_action": {"name": action["name"], "args": args}}
             name = f"Yes, but {'in' if is_subtask else 'to'} {target.name} mode"
             yield Option(f"to-{slug}", name, "allow_once", edited)

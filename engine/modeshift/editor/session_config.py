@@ -6,29 +6,25 @@ mailbox, from which a run takes them in between two of its steps.
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
-from acp.helpers import update_available_commands, update_current_mode
-from acp.schema import ConfigOptionUpdate, Cost, UsageUpdate
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 from langgraph.types import Interrupt
 
 from modeshift.calls.remembered import ALL, describe_remembered
 from modeshift.configuration.loading import AgentCache, CachedAgent
-from modeshift.configuration.prices import CURRENCY, load_prices
 from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.options import Options
+from modeshift.editor.shown_options import ShownOptions
 from modeshift.editor.store import Record, Sessions
-from modeshift.models.usage import Tokens, Usage, add_usage
-from modeshift.modes.errors import InvalidInputError, UserError
+from modeshift.models.usage import Usage, add_usage
+from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.phases import Phase
-from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.thread import STREAMS, Thread
 from modeshift.threads.compiled import Agent
@@ -65,13 +61,11 @@ class SessionConfig:
         self._store = store
         self._updates = updates
         self._lock = asyncio.Lock()
-        self._mode = self._approvals = ""
-        """The mode and the approvals as they are in the thread's state."""
-        self._news: JsonObject = {}
+        self._stored = {"mode": "", "approvals": ""}
+        """Both as they are in the thread's state."""
+        self._news: dict[str, str] = {}
         """Settings in the mailbox that the thread has not taken in yet."""
-        self._shown: dict[str, object] = {}
-        """The options as the editor was last sent them."""
-        self._usage = Usage()
+        self._shown = ShownOptions(updates, agents.settings)
 
     async def _get_agent(self) -> Agent:
         return self.loaded.agent
@@ -92,12 +86,13 @@ class SessionConfig:
     @property
     def options(self) -> Options:
         """What can be chosen and what is chosen, pending or not."""
+        now = {**self._stored, **self._news}
         return Options(
             self.loaded.deps.catalog,
             self._agents.settings.choices,
-            self._news.get("mode", self._mode),
+            now["mode"],
             self._model,
-            self._news.get("approvals", self._approvals),
+            now["approvals"],
             self.loaded.deps.approval_words,
         )
 
@@ -149,9 +144,10 @@ class SessionConfig:
         deps = self.loaded.deps
         state = await self.thread.state()
         mode = str(state.values.get("mode"))
-        self._mode = mode if mode in deps.catalog else deps.catalog.default
-        self._approvals = state.values.get("approvals") or deps.approvals.value
-        self._usage = state.values.get("usage", Usage())
+        mode = mode if mode in deps.catalog else deps.catalog.default
+        approvals = state.values.get("approvals") or deps.approvals.value
+        self._stored = {"mode": mode, "approvals": approvals}
+        self._shown.usage = state.values.get("usage", Usage())
         await self._read_news(state.values.get(REVISION, {}))
         is_waiting = bool(state.interrupts) and not self.mode_is_pending.is_set()
         await self._updates.catch_up(deps, state.values, is_waiting=is_waiting)
@@ -201,12 +197,12 @@ class SessionConfig:
 
     async def _read_news(self, taken: int) -> None:
         self._news = await Mailbox(self._agents.store).find_news(self.record.id, taken)
-        if self._news.get("mode", self._mode) not in self.loaded.deps.catalog:
+        if self._news.get("mode", self._stored["mode"]) not in self.loaded.deps.catalog:
             del self._news["mode"]
         self._note_pending_mode()
 
     def _note_pending_mode(self) -> None:
-        if self._news.get("mode", self._mode) == self._mode:
+        if self._news.get("mode", self._stored["mode"]) == self._stored["mode"]:
             self.mode_is_pending.clear()
         else:
             self.mode_is_pending.set()
@@ -218,52 +214,16 @@ class SessionConfig:
         await self.show()
 
     async def _take_in(self, update: StateValues) -> None:
-        self._mode = update.get("mode", self._mode)
-        self._approvals = update.get("approvals", self._approvals)
+        self._stored |= {key: update[key] for key in self._stored if key in update}
         if isinstance(more := update.get("usage"), dict):
-            self._usage = add_usage(self._usage, cast("Usage", more))
+            self._shown.usage = add_usage(self._shown.usage, cast("Usage", more))
         if REVISION in update:
             await self._read_news(update[REVISION])
 
-    def describe(self) -> JsonObject:
+    def describe(self) -> dict[str, object]:
         """The options as the response to new, load and resume carries them."""
-        now = self.options
-        self._shown = {"mode": now.mode, "options": now}
-        return {"modes": now.mode_state(), "config_options": now.config_options()}
+        return self._shown.describe(self.options)
 
     async def show(self) -> None:
         """Send the editor what has changed, whoever changed it."""
-        now = self.options
-        options = ConfigOptionUpdate(
-            session_update="config_option_update", config_options=now.config_options()
-        )
-        for name, value, update in (
-            ("mode", now.mode, update_current_mode(now.mode)),
-            ("options", now, options),
-            ("commands", now.modes, update_available_commands(now.commands())),
-        ):
-            if self._shown.get(name) != value:
-                self._shown[name] = value
-                await self._updates.send(update)
-        await self._show_usage()
-
-    async def _show_usage(self) -> None:
-        """Send how full the window is, unless a number is missing that the protocol wants."""
-        taken, last = self._usage.get("thread", {}), self._usage.get("last")
-        if last is None or last["used"] is None or last["window"] is None:
-            return
-        if self._shown.get("usage") == taken:
-            return
-        self._shown["usage"] = taken
-        update = UsageUpdate(session_update="usage_update", used=last["used"], size=last["window"])
-        try:
-            cost = await asyncio.to_thread(self._find_cost, taken)
-        except UserError as error:
-            await self._updates.show_notice(str(error))
-        else:
-            if cost is not None:
-                update.cost = Cost(amount=float(cost), currency=CURRENCY)
-        await self._updates.send(update)
-
-    def _find_cost(self, taken: Mapping[str, Tokens]) -> Decimal | None:
-        return load_prices(self._agents.settings).find_cost(taken)
+        await self._shown.show(self.options)

@@ -9,11 +9,8 @@ from contextlib import suppress
 from prompt_toolkit.application import run_in_terminal
 
 from modeshift.calls.previews import Preview, preview_call
-from modeshift.calls.requests import ActionRequest, build_title
+from modeshift.calls.requests import ActionRequest
 from modeshift.calls.ways import list_suggestions
-from modeshift.modes.effects import NO_EFFECT, Effect
-from modeshift.modes.errors import InvalidCallError
-from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.modes.policy import Approvals
 from modeshift.terminal.choices import Choice
@@ -21,6 +18,7 @@ from modeshift.terminal.pager import NO_EDITOR, edit_text
 from modeshift.terminal.panel import Panel, WentBackError
 from modeshift.terminal.plain import PlainPanel
 from modeshift.terminal.screen import ALERT, BOLD, FAINT, Screen, count_lines
+from modeshift.terminal.titles import call_title, find_effect
 from modeshift.thread import GivenDecision
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import StateValues
@@ -185,7 +183,7 @@ class Cards:
         why = (await self._panel.read_answer("  why (or nothing)> ")).strip()
         return {"type": "reject", "message": why} if why else {"type": "reject"}
 
-    async def _edit(self, args: JsonObject) -> JsonObject:
+    async def _edit(self, args: Mapping[str, object]) -> dict[str, object]:
         """Let a person edit each argument: text as it is, other values as JSON."""
         edited = dict(args)
         for name, value in args.items():
@@ -245,21 +243,3 @@ def _list_switch_choices(
         words = deps.approval_words[Approvals.AUTO]
         choices.append(Choice("u", f"Yes, and {words.name.lower()}. {words.sentence}"))
     return choices
-
-
-def call_title(deps: AgentDeps, name: str, args: Mapping[str, object]) -> str:
-    """What a call does, in one line; a command's begins with ``$``."""
-    title = build_title(deps, name, args)
-    try:
-        is_command = deps.toolbox[name].spec.command is not None
-    except InvalidCallError:
-        return title
-    return f"$ {title}" if is_command else title
-
-
-def find_effect(deps: AgentDeps, name: str) -> Effect:
-    """The effect of a tool; ``NO_EFFECT`` if there is no such tool."""
-    try:
-        return deps.toolbox[name].spec.effect
-    except InvalidCallError:
-        return NO_EFFECT

@@ -15,11 +15,11 @@ from modeshift.events import (
 )
 from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import VOID, remove_marks, show_result
-from modeshift.terminal.cards import call_title, find_effect
 from modeshift.terminal.markdown import Markdown
 from modeshift.terminal.panel import Panel
 from modeshift.terminal.plain import PlainPanel
 from modeshift.terminal.screen import ALERT, BOLD, FAINT, Screen
+from modeshift.terminal.titles import call_title, find_effect
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import StateValues
 from modeshift.threads.state import EndedSubtask

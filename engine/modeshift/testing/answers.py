@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from modeshift.modes.errors import ProviderError
-from modeshift.testing.agent import Conversation
+from modeshift.testing.conversation import Conversation
 
 _TRANSPORTS = ("httpcore", "httpcore2")
 """The libraries with which providers' clients send; the clients themselves are the real ones."""

@@ -20,8 +20,9 @@ from vcr.request import Request
 from modeshift.models.provider_errors import find_secrets
 from modeshift.modes.catalog import Catalog
 from modeshift.project import find_root
-from modeshift.testing.agent import Conversation, Recorded, make_agent
+from modeshift.testing.agent import make_agent
 from modeshift.testing.cassette_format import configure, get_config
+from modeshift.testing.conversation import Conversation, Recorded
 from modeshift.testing.modes import load_modes
 from modeshift.testing.scripted import ScriptStep
 from modeshift.testing.scripted_service import KEY, SOURCE, ScriptedService

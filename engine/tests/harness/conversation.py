@@ -18,7 +18,7 @@ from modeshift.models.loading import Models
 from modeshift.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.policy import Approvals
-from modeshift.testing.agent import Conversation, problems
+from modeshift.testing.conversation import Conversation, problems
 from modeshift.testing.scripted import ScriptedModel, ScriptStep
 from modeshift.thread import APPROVE, REJECT, edit
 from modeshift.threads.deps import AgentDeps
