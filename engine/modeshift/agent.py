@@ -1,12 +1,8 @@
 """``Agents`` and ``open_agent``: the threads of the clone's agent, here or on a server."""
 
 import asyncio
-from collections.abc import (
-    AsyncIterator,
-)
-from contextlib import (
-    asynccontextmanager,
-)
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path

@@ -10,12 +10,7 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from contextlib import (
-    AbstractContextManager,
-    aclosing,
-    contextmanager,
-    nullcontext,
-)
+from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 

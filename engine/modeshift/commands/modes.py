@@ -45,7 +45,6 @@ def main(mode: str | None = None, *, prompt: bool = False, start: bool = False) 
 
 
 def _draw_grid(deps: AgentDeps, approvals: Approvals) -> Iterator[str]:
-    """A row for each tool and a column for each mode."""
     modes, specs = list(deps.catalog.values()), deps.toolbox.specs
     width = max(len(tool.name) for tool in specs)
     yield " ".join((" " * width, *(mode.slug for mode in modes)))

@@ -63,7 +63,6 @@ def main(*, port: str | None = None, workers: str | None = None) -> Iterator[str
 
 
 def _build_environment(settings: Settings, processes: int) -> dict[str, str]:
-    """The environment that Aegra reads."""
     defaults = {**DEFAULTS, "LOG_LEVEL": "WARNING", **divide_connections(processes)}
     return {
         **{name: os.environ.get(name, value) for name, value in defaults.items()},

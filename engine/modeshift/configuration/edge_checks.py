@@ -108,7 +108,6 @@ def _narrow(before: Mode, mode: Mode) -> Mode:
 
 
 def _list_slugs(edges: Iterable[Any]) -> list[str]:
-    """The other end of each edge of a table."""
     return [getattr(edge, "to", getattr(edge, "source", edge)) for edge in edges]
 
 

@@ -56,7 +56,6 @@ class ProjectFiles:
     """The skills whose text is in ``texts``."""
 
     def __bool__(self) -> bool:
-        """Whether there is anything to trust."""
         return bool(self.texts or self.problems)
 
     @cached_property

@@ -156,7 +156,6 @@ def check_modes_file(parsed: ModesFile, specs: Sequence[ToolSpec]) -> dict[str, 
 
 
 def _check_mode(mode: Mode, specs: Sequence[ToolSpec]) -> None:
-    """Raise ``ModeFileError`` for an unknown tool group, and for invalid permissions."""
     for grant in mode.groups:
         groups = load_project().groups
         if grant.group not in groups:
@@ -209,7 +208,6 @@ class Sources:
     def __init__(
         self, settings: Settings, workspace: Workspace, servers: tuple[Server, ...] = ()
     ) -> None:
-        """``servers`` are the MCP servers of an editor's session."""
         self._settings = settings
         self._workspace = workspace
         self._servers = servers

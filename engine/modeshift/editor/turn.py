@@ -182,7 +182,6 @@ class Turn:
             await config.loaded.agent.started_calls.background.end(config.record.id)
 
     async def _prepare(self, prompt: Prompt) -> None:
-        """Apply a slash command and the title."""
         config = self._config
         if prompt.mode is not None:
             await config.choose("mode", prompt.mode)

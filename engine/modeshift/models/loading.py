@@ -181,7 +181,6 @@ def load_model(
 def _build(
     loaded: BaseChatModel, provider: str, model: str, arguments: JsonObject
 ) -> BaseChatModel:
-    """The model again, with these arguments."""
     is_openais = _CHAT_COMPLETIONS in {parent.__qualname__ for parent in type(loaded).__mro__}
     if is_openais and provider != "langsmith":  # its address is not in the arguments
         from modeshift.models import openai_chat  # noqa: PLC0415  # langchain-openai is an extra

@@ -293,7 +293,6 @@ class _Progress:
 
 
 def _list_modes(first: BaseMessage) -> dict[str, str]:
-    """When to use each mode, by its slug, as the system prompt says."""
     match = _MODES.search(first.text) if isinstance(first, SystemMessage) else None
     return dict(_MODE.findall(match[1])) if match else {}
 

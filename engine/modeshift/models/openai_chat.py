@@ -136,7 +136,6 @@ def _restore(kept: JsonObject, sent: JsonObject, origin: str) -> None:
 
 
 def _join(details: list[JsonObject]) -> Iterator[JsonObject]:
-    """The details; those that are parts of one streamed text are joined."""
     last: JsonObject = {}
     for detail in details:
         part = detail.get("part", detail)

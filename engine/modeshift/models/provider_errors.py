@@ -285,7 +285,6 @@ def _advice(error: Exception, model: str, *, has_begun: bool) -> str:
 
 
 def _find_kind(error: Exception) -> type[Exception] | None:
-    """The kind of the error, among those that ``_advice`` knows."""
     kind = next((kind for kind in _ADVICE if isinstance(error, kind)), None) or _classify(error)
     if kind is None and getattr(error, "code", None) == "model_not_found":
         return ModelNotFoundError  # the Responses API answers 400
@@ -334,7 +333,6 @@ def _said(error: Exception) -> str:
 
 
 def _read_words(body: object) -> Iterator[str]:
-    """The words of an error's body, in the forms that services give it."""
     match body:
         case str():
             yield body

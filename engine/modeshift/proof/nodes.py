@@ -74,8 +74,6 @@ class Outside(NamedTuple):
 
 
 class _Host(BaseStore):
-    """A store with what the host has set."""
-
     news: Mapping[str, object] = {}  # set for each step
 
     @override

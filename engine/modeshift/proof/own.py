@@ -58,7 +58,6 @@ class Own(NamedTuple):
     values: Mapping[str, str]
 
     def __str__(self) -> str:
-        """The property as the file has it."""
         if self.kind == "always_reachable":
             return f"{self.kind}: {self.values['mode']}"
         named = ", ".join(f"{key}: {value}" for key, value in self.values.items())

@@ -30,7 +30,6 @@ class Pending(NamedTuple):
     """As in ``Switch``: whether an edge decided it without asking, or a person did."""
 
     def __str__(self) -> str:
-        """The switch in words."""
         what = f"{'a sub-task in' if self.is_task else 'the switch to'} {self.target}"
         policy = f", with approvals {self.approvals}" if self.approvals else ""
         return f"{what}{policy}{' ' * bool(self.how)}{self.how}"

@@ -48,7 +48,6 @@ class Probe(NamedTuple):
     args: JsonObject
 
     def __str__(self) -> str:
-        """The tool, and what is known of its arguments."""
         values = (str(value) for value in self.args.values() if value is not None)
         return " ".join([self.tool.spec.name, *values])
 
@@ -57,7 +56,6 @@ class Seats:
     """The verdicts that the nodes would get, each computed once."""
 
     def __init__(self, deps: AgentDeps, facts: frozenset[str]) -> None:
-        """``facts`` are those that conditions name."""
         self.deps = deps
         self.facts = facts
         own = {name for name in facts if deps.facts[name] not in BUILT_IN}

@@ -95,7 +95,6 @@ def _list_shown(tokens: list[Token]) -> Iterator[str]:
 
 
 def _build(tokens: list[Token], end: float) -> list[TreeNode]:
-    """The nodes of a flat list of opening and closing tokens."""
     root: list[TreeNode] = []
     open_nodes = [root]
     for token in tokens:

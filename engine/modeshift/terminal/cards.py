@@ -140,7 +140,6 @@ class Cards:
         return above
 
     async def _pick_mode(self, deps: AgentDeps, action: ActionRequest, state: StateValues) -> str:
-        """Ask for a mode, by its number or its name."""
         taken = (state.get("mode"), action["args"].get("mode_slug"))
         usable = [slug for slug, mode in deps.catalog.items() if not deps.models.problem(mode)]
         modes = dict(enumerate((slug for slug in usable if slug not in taken), 1))

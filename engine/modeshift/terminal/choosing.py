@@ -129,7 +129,6 @@ class Choosing:
         return True
 
     def _say(self, data: str) -> None:
-        """Take what is typed as the start of a message."""
         self._words += data
         self._at = self._safe
         self._keep(data)

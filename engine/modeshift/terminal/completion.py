@@ -21,7 +21,6 @@ class ChatCompleter(Completer):
     """Lists the files when a completion first needs them, and again after some seconds."""
 
     def __init__(self, root: Path | None) -> None:
-        """``root`` is the folder of the project."""
         self._root = root
         self.list_commands: Callable[[], Mapping[str, str]] = dict
         """Returns the modes and commands behind ``/``, each with a sentence."""

@@ -108,7 +108,6 @@ class Chat:
                 self._screen.words(str(error), ALERT)
 
     async def _open(self, thread: Thread) -> None:
-        """Show the thread, and go on with it."""
         self.thread, self._state = thread, await thread.state()
         self._transcript.show_history(self._deps, self._state.values)
 

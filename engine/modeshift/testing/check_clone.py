@@ -77,7 +77,6 @@ def find_strangers(root: Path) -> dict[str, set[str]]:
 
 
 def _list_imports(text: str) -> Iterator[str]:
-    """What a module uses of the engine, as dotted names."""
     tree = ast.parse(text)
     modules: dict[str, str | None] = {}
     for node in ast.walk(tree):

@@ -65,7 +65,6 @@ def _list_real() -> dict[str, str]:
 
 
 def _find_server() -> tuple[str, str] | None:
-    """The user's own server, and the model there."""
     model = os.environ.get("MODEL", "")
     address = PROVIDERS["openai"].address() or ""
     is_own = model.startswith("openai:") and not is_at_openai(address or None)

@@ -214,7 +214,6 @@ class Tape:
 
 
 def _read_source(path: Path) -> str:
-    """The service that answered in the cassette, if there is one."""
     text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
     found = re.search(r"^ +server:\s+- (.+)", text, re.M)
     return found[1] if found else ""
