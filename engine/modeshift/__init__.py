@@ -1,20 +1,21 @@
 """The engine of an agent that works in modes: everything that holds a guarantee.
 
 ``README.md`` beside this package lists what is public, each name with a line. Imports nothing of
-the clone. A name is imported at its first use: an editor is answered before LangGraph is there.
+the clone. A name is imported at its first use: an editor is answered before LangGraph is loaded.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from modeshift.agent import APPROVE, REJECT, Agents, Thread, edit, open_agent
+    from modeshift.agent import Agents, open_agent
     from modeshift.events import Chunk, Printed, Wrote
     from modeshift.modes.chart import EACH_MODE, ChartData
     from modeshift.modes.errors import UserError
     from modeshift.modes.facts import Done, Fact
     from modeshift.modes.phases import Event, Phase
     from modeshift.serving import serve
+    from modeshift.thread import APPROVE, REJECT, Thread, edit
     from modeshift.threads.compiled import Agent
     from modeshift.threads.deps import AgentDeps
     from modeshift.threads.state import State, Update
@@ -47,9 +48,8 @@ __all__ = [
     "serve",
 ]
 _MODULES = {
-    **dict.fromkeys(
-        ("APPROVE", "REJECT", "Agents", "Run", "Thread", "edit", "open_agent"), "agent"
-    ),
+    **dict.fromkeys(("Agents", "open_agent"), "agent"),
+    **dict.fromkeys(("APPROVE", "REJECT", "Run", "Thread", "edit"), "thread"),
     **dict.fromkeys(("Begun", "Chunk", "Printed", "RunEvent", "Wrote"), "events"),
     "Agent": "threads.compiled",
     "AgentDeps": "threads.deps",

@@ -138,7 +138,7 @@ def serve_editor() -> None:
 
 def _print(lines: list[str]) -> None:
     try:
-        # A workspace's rules and names are in them; none may act on the terminal.
+        # A workspace's rules and names are in these lines; none may act on the terminal.
         print(make_readable("\n".join(lines)), flush=True)
     except BrokenPipeError:  # `make modes | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""``RunEvent``: what a run of a thread tells while it goes on."""
+"""``RunEvent``: what happens in a run of a thread, while it goes on."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,8 @@ from typing import Any
 
 from langchain_core.messages import AIMessageChunk, AnyMessage, BaseMessage, convert_to_messages
 from langgraph.types import Interrupt
+
+from modeshift.threads.mailbox import StateValues
 
 COMPACTING = "compact_history"
 REPAIRING = ("intake", "review", "end_subtask", COMPACTING)
@@ -33,7 +35,7 @@ class Begun:
     """A node is the next to run; it waits until the event after this one is asked for."""
 
     node: str
-    input: Any
+    input: object
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Wrote:
     """A node has ended; ``update`` is what it wrote into the thread's state."""
 
     node: str
-    update: Mapping[str, Any]
+    update: StateValues
 
     @property
     def messages(self) -> list[AnyMessage]:
@@ -52,7 +54,7 @@ class Wrote:
 
     @property
     def is_repair(self) -> bool:
-        """Whether the node writes the history again, so that its answers are no new ones."""
+        """Whether the node only rewrites the history, so that its answers are not new."""
         return self.node in REPAIRING
 
 
@@ -79,8 +81,8 @@ def read_events(kind: str, part: Any) -> Iterator[RunEvent]:
                 yield Wrote(node, update if isinstance(update, Mapping) else {})
 
 
-def read_messages(given: Sequence[Any]) -> list[AnyMessage]:
-    """Messages, as the agent gives them or as a server sends them."""
+def read_messages(given: Sequence[object]) -> list[AnyMessage]:
+    """Read messages: the agent's objects, or JSON as a server sends it."""
     return [one if isinstance(one, BaseMessage) else _read_message(one) for one in given]  # type: ignore[misc]
 
 

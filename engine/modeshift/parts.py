@@ -15,15 +15,15 @@ from modeshift.modes.plain_text import to_one_line
 from modeshift.project import say_how_to_add
 
 COMMANDS = "modeshift.commands"
-"""Each a ``main`` for ``python -m modeshift``."""
+"""The group of commands: each is a ``main`` for ``python -m modeshift``."""
 PROGRAMS = "modeshift.programs"
-"""Each what a script runs."""
+"""The group of functions that scripts run."""
 SANDBOXES = "modeshift.sandboxes"
-"""Each a function that gives a sandbox, or says why there is none."""
+"""The group of functions that return a sandbox, or say why there is none."""
 SERVER_POOLS = "modeshift.server_pools"
-"""``mcp`` among them: what starts MCP servers."""
+"""The group of classes that start servers; ``mcp`` starts MCP servers."""
 ROUTES = "modeshift.routes"
-"""Each a list of Starlette's routes, which both servers have and their gate lets in."""
+"""The group of lists of Starlette's routes, which both servers have and their gate lets in."""
 GROUPS = (COMMANDS, PROGRAMS, SANDBOXES, SERVER_POOLS, ROUTES)
 OURS = "modeshift"
 
@@ -35,13 +35,13 @@ def _read_entries() -> dict[str, list[EntryPoint]]:
 
 
 def list_parts(group: str) -> list[EntryPoint]:
-    """The entry points of a group. What others offer was added by hand: it goes before ours."""
+    """The entry points of a group. Somebody chose to install those of others: they come first."""
     entries = _read_entries()[group]
     return sorted(entries, key=lambda entry: (_name_source(entry) == OURS, entry.name))
 
 
 def load(group: str, name: str) -> Any:
-    """What the first entry point of that name that loads gives; raises ``ConfigurationError``."""
+    """Load the first entry point of this name that can be; raises ``ConfigurationError``."""
     problem = ConfigurationError(
         f"{name} is not among the entry points of {group}: install the engine again; in the "
         "clone: make clean, then make test"
@@ -56,7 +56,7 @@ def load(group: str, name: str) -> Any:
 
 
 def load_part(entry: EntryPoint) -> Any:
-    """What it gives. Raises ``ConfigurationError``, one line that says how to get it."""
+    """Load an entry point; raises ``ConfigurationError``, one line that says how to get it."""
     source = _name_source(entry)
     for extra in entry.extras:
         if not _is_installed(source, extra):
@@ -91,7 +91,7 @@ def _name_source(entry: EntryPoint) -> str:
 
 @cache
 def _is_installed(source: str, extra: str) -> bool:
-    """Whether all is installed that the extra of a distribution adds to it."""
+    """Whether everything is installed that the distribution's extra adds to it."""
     for requirement in map(Requirement, distribution(source).requires or ()):
         marker = requirement.marker
         if (

@@ -18,7 +18,7 @@ MARK = "langgraph.json"
 ENGINE = "modeshift"
 """The engine's distribution; a clone's ``pyproject.toml`` names the versions that it fits."""
 ENGINE_FOLDER = "engine"
-"""Where a clone has it, unless it has a wheel."""
+"""The folder in which a clone has the engine, unless it has a wheel."""
 AGENT = "graph.agent"
 """The clone's module that calls ``modeshift.serve``."""
 
@@ -56,7 +56,7 @@ _named: list[Path] = []
 
 
 def register(project: Project) -> None:
-    """Make it the one that this process serves; ``modeshift.serve`` does that."""
+    """Make the process serve this project; ``modeshift.serve`` does that."""
     _registered[:] = [project]
 
 
@@ -85,7 +85,7 @@ def find_root() -> Path:
 
 
 def say_how_to_add(extra: str) -> str:
-    """What a user does who lacks a part of the engine."""
+    """How a user adds a part of the engine that is missing."""
     return f"make add EXTRA={extra}"
 
 
@@ -120,7 +120,7 @@ def check_engine(root: Path) -> None:
 
 
 def _check_copy(folder: Path, installed: Path) -> None:
-    """A copy is what pip makes of the engine's folder; uv and make use it as it is."""
+    """Raise ``ConfigurationError`` if pip has installed a copy of the folder that is old."""
     if not folder.is_dir() or folder.samefile(installed):
         return
     files = [file for file in folder.rglob("*.py") if file.is_file()]

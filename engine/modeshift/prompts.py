@@ -34,7 +34,7 @@ def _environment(folder: Path) -> Environment:
 
 
 def _render(template: str, folder: Path | None = None, **values: object) -> str:
-    """Raises ``ValueError`` for a template that is broken, or uses what it is not given."""
+    """Fill in a template; raises ``ValueError`` if it is broken, or uses an unknown variable."""
     if folder is None or not (folder / template).is_file():
         folder = get_folder()
     try:
@@ -51,11 +51,11 @@ def render_system_prompt(
     *,
     has_files: bool = True,
 ) -> str:
-    """What holds in every mode.
+    """The system prompt, which is the same in every mode.
 
     Args:
         modes: When to use each mode, by its slug.
-        rules: The project's for every mode, as Markdown.
+        rules: The project's rules for every mode, as Markdown.
         folder: Whose ``_base.md`` is taken, if it has one, instead of the clone's.
         has_files: Whether a tool works on files, or runs commands.
     """
@@ -64,35 +64,35 @@ def render_system_prompt(
 
 
 def render_summary_request(*, has_files: bool = True) -> str:
-    """What the model is told to do once the conversation is to be summarized."""
+    """The request to the model to summarize the conversation."""
     return _render("_summary.md", has_files=has_files)
 
 
 class ModeWords(TypedDict):
-    """What ``_mode.md`` is filled in from; a limit in words is empty where there is none."""
+    """The variables of ``_mode.md``; a limit in words is empty if there is none."""
 
     name: str
     role_definition: str
     tools: Sequence[str]
-    """Their names."""
+    """The names of the mode's tools."""
     how_to_work: str
     """The text of the mode's Markdown file, if it has one."""
     edit_limit: str
-    """Which files alone may be changed."""
+    """The only files that may be changed."""
     command_limit: str
-    """Which commands alone may be run."""
+    """The only commands that may be run."""
     has_closed_commands: bool
     """Whether its commands run in the read-only sandbox alone."""
     host_limit: str
     """What the host lets this thread do at most."""
     custom_instructions: str
-    """The user's for this mode."""
+    """The user's instructions for this mode."""
     rules: str
-    """The project's for this mode, as Markdown."""
+    """The project's rules for this mode, as Markdown."""
     open_modes: str
     """The modes to ask for from here, with their conditions; empty for all."""
     task_modes: str
-    """Those in which a sub-task may begin; empty for all."""
+    """The modes in which a sub-task may begin; empty for all."""
     is_subtask: bool
     has_files: bool
     """Whether a tool works on files, or runs commands."""

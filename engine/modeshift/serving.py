@@ -14,7 +14,7 @@ from modeshift.project import Project, check_engine, register
 from modeshift.threads.compiled import Agent
 
 USER = "langgraph_auth_user_id"
-"""Where the server says whose run it is; what a client gives under this name it replaces."""
+"""The key under which the server names a run's user; it replaces what a client says there."""
 
 
 def serve(
@@ -26,7 +26,7 @@ def serve(
     tools: Sequence[tuple[str | None, str]],
     facts: Sequence[Fact] = (),
 ) -> Callable[[Mapping[str, Any], ServerRuntime[Any]], Awaitable[Any]]:
-    """Make ``build`` the graph of this process; gives what ``langgraph.json`` names as graph.
+    """Make ``build`` the graph of this process; returns what ``langgraph.json`` names as graph.
 
     ``root`` is the clone's folder, ``tools`` the list in its ``tools/__init__.py``, ``facts`` are
     its own. Raises ``ConfigurationError`` for an engine that is too old or too new for the clone.

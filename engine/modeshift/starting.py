@@ -8,7 +8,7 @@ from modeshift.workarounds.langsmith import load_types_later
 
 
 def start_quickly() -> None:
-    """Until ``collect_rarely``, look for no dead objects; leave out what imports import in vain."""
+    """Collect no garbage until ``collect_rarely``; leave out modules that are imported in vain."""
     gc.disable()
     modules: dict[str, Any] = sys.modules
     modules.setdefault("httpx._main", None)  # its command line; where rich is missing, so is it
@@ -16,9 +16,9 @@ def start_quickly() -> None:
 
 
 def collect_rarely() -> None:
-    """Have Python look for cycles of dead objects less often: it took an eighth of a run.
+    """Have Python collect garbage less often: it took an eighth of a run.
 
-    What is loaded by now is left out; of what is new there may be 50,000 objects first.
+    What is loaded by now is never looked at; 50,000 new objects begin a collection.
     """
     gc.freeze()
     gc.set_threshold(50_000)

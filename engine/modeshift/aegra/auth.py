@@ -10,6 +10,7 @@ from aegra_api.core.database import db_manager
 from langgraph_sdk import Auth
 
 from modeshift.configuration.loading import get_served
+from modeshift.modes.plain_data import JsonObject
 from modeshift.server import auth as dev
 from modeshift.server.kept_fields import check_config
 
@@ -18,13 +19,13 @@ auth = Auth()
 
 @auth.authenticate
 async def authenticate_here(headers: Mapping[str, str]) -> Auth.types.MinimalUserDict:
-    """The user whose token is given; raises a 401."""
+    """The user of the token; raises a 401."""
     return await dev.authenticate(headers.get("authorization"))
 
 
 @auth.on.threads.create_run
 async def check_new_run(ctx: Auth.types.AuthContext, value: Any) -> None:
-    """Raises a 422 for what the graph would not take, before there is a run."""
+    """Raise a 422 for what the graph would refuse, before there is a run."""
     config = value.get("config") or {}
     for place in ("context", "checkpoint"):
         check_config(config, value.get(place))
@@ -34,11 +35,11 @@ async def check_new_run(ctx: Auth.types.AuthContext, value: Any) -> None:
 
 @auth.on.crons
 async def check_cron(ctx: Auth.types.AuthContext, value: Any) -> None:
-    """As ``check_new_run``."""
+    """Check the runs of a cron as ``check_new_run`` does."""
     await check_new_run(ctx=ctx, value=value)
 
 
 @auth.on.assistants
-async def check_assistant(ctx: Auth.types.AuthContext, value: Any) -> None:  # noqa: ARG001
-    """Raises a 422 for a config that does not fit."""
+async def check_assistant(ctx: Auth.types.AuthContext, value: JsonObject) -> None:  # noqa: ARG001
+    """Raise a 422 for a config that does not fit."""
     check_config(value.get("config") or {}, value.get("context"))

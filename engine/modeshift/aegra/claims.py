@@ -8,7 +8,6 @@ one that cannot renew its claims, or has lost them, ends their runs.
 import asyncio
 import time
 from functools import cache
-from typing import Any
 from uuid import uuid4
 
 from aegra_api.core.database import db_manager
@@ -80,16 +79,16 @@ BUSY = "thread {} has a run: wait until it has ended, or cancel it"
 
 
 def make_holder() -> str:
-    """A request's name, by which a process knows those of its own clone."""
+    """Name a request, so that a process knows the requests to its own clone."""
     return f"{CLONE['clone']}:{uuid4().hex}"
 
 
 class Claims:
-    """The threads that any process holds. A holder is a request, then the run that it has begun."""
+    """Claims of all processes. A thread's holder is a request, then the run that it has begun."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._runs = dict[str, asyncio.Task[Any]]()
+        self._runs = dict[str, asyncio.Task[object]]()
         """The runs that go on in this process."""
         self._drops = set[asyncio.Task[None]]()
         self._renewal: asyncio.Task[None] | None = None
@@ -110,7 +109,7 @@ class Claims:
     async def settle(self, thread: str) -> None:
         """Correct Aegra's lists after a crash, or an answer that was refused or cut off.
 
-        Else it takes no answer. For who has claimed the thread.
+        Else Aegra takes no answer. Only the thread's holder may call this.
         """
         await self._database.execute(_END_RUNS, thread=thread)
         is_asked = await list_questions(self._database, thread)
@@ -120,8 +119,8 @@ class Claims:
     async def settle_what_is_left(self) -> None:
         """Settle the threads whose run's process is gone, or was stopped for too long.
 
-        Such a process that goes on finds its claim gone, and ends the run. A message with which it
-        had not begun is taken again.
+        If that process goes on, it finds its claim gone and ends the run. A message with which it
+        had not begun is run again.
         """
         for (thread,) in await self._database.execute(_FIND_LEFT):
             holder = make_holder()
@@ -144,10 +143,10 @@ class Claims:
         return True
 
     async def begin_run(self, thread: str, run: str, request: str | None) -> None:
-        """Claim the thread for the present task, a run's, until it ends.
+        """Claim the thread for the run of the current task, until the task ends.
 
-        ``request`` is the holder that has taken it for the run, if there is one. Raises
-        ``InvalidInputError`` where another has it.
+        ``request`` is the holder that has claimed it for the run, if there is one. Raises
+        ``InvalidInputError`` if another holder has it.
         """
         is_passed_on = request and await self._database.execute(
             _HAND_ON, run=run, thread=thread, request=request
@@ -187,14 +186,14 @@ class Claims:
 
 @cache
 def get_claims() -> Claims:
-    """The one object of this process."""
+    """The process's one object of this class."""
     return Claims(database)
 
 
 async def prepare_database() -> None:
     """Make or change all tables, one process at a time; raises ``StorageError``.
 
-    Neither Aegra's migrations nor its first assistant stand two processes that start together.
+    Aegra's migrations and its first assistant fail if two processes start together.
     """
     await prepare_tables(database)
     await database.migrate("aegra", _STEPS)

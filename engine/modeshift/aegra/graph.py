@@ -1,4 +1,4 @@
-"""``agent``: the graph as Aegra asks for it, at every run and every look at a thread.
+"""``agent``: the graph, which Aegra asks for at every run and every look at a thread.
 
 Aegra executes this file beside the package, as a module of another name.
 """
@@ -14,7 +14,7 @@ from modeshift.threads.compiled import Agent
 
 
 async def agent(config: dict[str, Any], runtime: ServerRuntime[Any]) -> Agent:
-    """The agent with the modes and settings of now; a run gets it when its thread is free."""
+    """The agent with the present modes and settings; a run gets it when its thread is free."""
     here = config.get("configurable") or {}
     if runtime.access_context == "threads.create_run":
         await get_claims().begin_run(here["thread_id"], here["run_id"], here.get(CLAIM))

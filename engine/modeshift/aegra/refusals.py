@@ -1,8 +1,7 @@
-"""``Refusals``: says in words what Aegra would accept and not do, or answer with a bare 500."""
+"""``Refusals``: refuses in words what Aegra would accept and ignore, or answer with a bare 500."""
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from langgraph.store.base import InvalidNamespaceError
 from starlette.requests import ClientDisconnect, Request
@@ -11,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from modeshift.aegra.run_claims import parse_object
 from modeshift.modes.errors import InvalidInputError, StorageError, UserError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.server.answers import with_body
 from modeshift.server.checkpointer import database
 
@@ -23,7 +23,7 @@ _STREAMED = (
 
 @dataclass(frozen=True)
 class Refusals:
-    """ASGI middleware, around all that asks the database."""
+    """ASGI middleware, around everything that asks the database."""
 
     app: ASGIApp
 
@@ -51,8 +51,8 @@ class Refusals:
             await answer(scope, receive, send)
 
 
-def _check_run(run: dict[str, Any]) -> None:
-    """Raises ``InvalidInputError`` for what Aegra passes over in silence."""
+def _check_run(run: JsonObject) -> None:
+    """Raise ``InvalidInputError`` for what Aegra would silently ignore."""
     if run.get("after_seconds"):
         raise InvalidInputError("after_seconds: Aegra begins a run at once; leave it out")
     if run.get("webhook"):
@@ -64,7 +64,7 @@ def _check_run(run: dict[str, Any]) -> None:
 
 
 async def explain(error: BaseException) -> Response | None:
-    """What a client can do about an error; None where it can do nothing."""
+    """The answer that says what a client can do about an error; None if it can do nothing."""
     if not isinstance(error, UserError | InvalidNamespaceError):
         try:
             await database.check()

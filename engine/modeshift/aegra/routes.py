@@ -66,7 +66,7 @@ FAILED = 500
 
 
 async def _explain(request: Request, error: Any) -> Response:
-    """Says what a client can mend, and that the database is away: Aegra makes a 500 of both."""
+    """Say what a client can correct, and that the database is gone: Aegra makes both a 500."""
     problem = error.__cause__ or error
     is_explained = isinstance(problem, UserError) or error.status_code == FAILED
     answer = await explain(problem) if is_explained else None

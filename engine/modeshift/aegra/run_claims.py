@@ -1,7 +1,7 @@
-"""``RunClaims``: what Aegra lets in and must not, between the gate and Aegra.
+"""``RunClaims``: refuses, between the gate and Aegra, what Aegra must not let in.
 
-A second run in a thread, a change of its state or its deletion during a run: each is a 409. What
-else differs from the dev server's requests is translated here.
+A second run in a thread, a change of its state or its deletion during a run: each is a 409.
+Requests that Aegra has in another form than the dev server are translated here.
 """
 
 import asyncio
@@ -9,7 +9,6 @@ import json
 import re
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from aegra_api.core.active_runs import active_runs
 from starlette.datastructures import Headers
@@ -18,6 +17,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from modeshift.aegra.claims import BUSY, CLAIM, Claims, make_holder
+from modeshift.modes.plain_data import JsonObject
 from modeshift.server.answers import with_body
 from modeshift.server.checkpointer import database
 from modeshift.server.gate import refuse
@@ -33,12 +33,12 @@ FAILED = re.compile(rb"\w+: execution failed")
 _ERROR = "SELECT error_message FROM runs WHERE run_id = :run AND status = 'error'"
 BAD = 400
 SECONDS = 2
-"""How long a request waits for a thread whose run has ended: its claim ends just after it."""
+"""How long a request waits for a thread whose run has ended: the claim ends just after it."""
 
 
 @dataclass(frozen=True)
 class RunClaims:
-    """ASGI middleware."""
+    """ASGI middleware, behind the gate."""
 
     app: ASGIApp
     claims: Claims
@@ -61,7 +61,7 @@ class RunClaims:
             await self.claims.cancel(match[1], match[2])
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> int:
-        """Pass the request on; gives the status of the answer."""
+        """Pass the request on; returns the status of the answer."""
         start: Message = {"status": BAD}
 
         async def watch(message: Message) -> None:
@@ -78,7 +78,7 @@ class RunClaims:
     async def _claim(self, thread: str, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         shown = await call_server(request, "GET", f"/threads/{thread}")
-        if not shown.is_success:  # there is none, or it is another's: Aegra says so
+        if not shown.is_success:  # no such thread, or another user's: Aegra says so
             await self.app(scope, receive, send)
             return
         holder, goes_on = make_holder(), False
@@ -113,7 +113,7 @@ class RunClaims:
         return True
 
     async def _search(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Aegra finds no threads by their ids, and always answers with all of their fields."""
+        """Find threads by their ids, which Aegra cannot; it always gives all of their fields."""
         body = await Request(scope, receive).body()
         search = parse_object(body)
         if search.pop("select", None) is not None or "ids" in search:
@@ -137,7 +137,7 @@ class RunClaims:
 
 
 def _forget_first(thread: str, send: Send) -> Send:
-    """A ``send`` that deletes what is ours, which Aegra leaves, before it says that it is done."""
+    """A ``send`` that deletes what we store of a thread before Aegra says that it is deleted."""
 
     async def forget_and_send(message: Message) -> None:
         if message["type"] == "http.response.start" and message["status"] < BAD:
@@ -149,13 +149,13 @@ def _forget_first(thread: str, send: Send) -> Send:
 
 
 async def _explain(body: bytes, run: str) -> bytes:
-    """The event, with the reason why the run failed, which Aegra keeps to itself."""
+    """The event with why the run failed, which Aegra leaves out."""
     rows = await database.execute(_ERROR, run=run)
     text = json.dumps(rows[0][0])[1:-1].encode() if rows else b""
     return FAILED.sub(lambda _: text, body) if text else body
 
 
-def parse_object(body: bytes) -> dict[str, Any]:
+def parse_object(body: bytes) -> JsonObject:
     """The JSON object of a request; empty for anything else, which Aegra then refuses."""
     try:
         value = json.loads(body)
@@ -165,7 +165,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
 
 
 def translate_run(body: bytes, holder: str) -> bytes:
-    """A run's body as Aegra wants it; one that is no run is for Aegra to refuse."""
+    """A run's body in Aegra's form; Aegra itself refuses one that is no run."""
     run = parse_object(body)
     config = run.get("config") or {}
     here = config.get("configurable") or {} if isinstance(config, dict) else None
@@ -175,5 +175,5 @@ def translate_run(body: bytes, holder: str) -> bytes:
     run["durability"] = "sync"  # an approval is stored before the call begins
     run.setdefault("on_disconnect", "continue")
     if all(run.get(name) is None for name in ("input", "command", "checkpoint_id")):
-        run["checkpoint"] = run.get("checkpoint") or {}  # or it takes no run without input
+        run["checkpoint"] = run.get("checkpoint") or {}  # or Aegra takes no run without input
     return json.dumps(run).encode()

@@ -25,7 +25,7 @@ from modeshift.server.operations import Operations
 from modeshift.server.thread_ids import OneSpelling
 
 __all__ = ["app"]
-if get_auth_instance() is not auth:  # Aegra goes on without, and everybody is the same user
+if get_auth_instance() is not auth:  # Aegra goes on without it, all as the same user
     raise ConfigurationError("Aegra has not taken modeshift.aegra.auth: nothing is served")
 
 
@@ -47,7 +47,7 @@ async def _wait_for_database() -> None:
         return
     except StorageError as error:
         _log.warning("waits for the database: %s", error)
-    # Whoever ends the process need not wait with it: there is nothing to end first.
+    # Until there is a database, a signal ends the process at once: no run has to end first.
     ends = (signal.SIGTERM, signal.SIGINT)
     handlers = [(number, signal.signal(number, signal.SIG_DFL)) for number in ends]
     while True:

@@ -1,4 +1,4 @@
-"""``BindSharedAnswers``: what a client has read in one process, all of them know."""
+"""``BindSharedAnswers``: a ``BindAnswers`` that knows what clients have read in any process."""
 
 import time
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _FIND = "SELECT coalesce(max(at), 0) FROM thread_reads WHERE client = ANY(:clien
 
 @dataclass(frozen=True)
 class BindSharedAnswers(BindAnswers):
-    """ASGI middleware."""
+    """ASGI middleware; the times at which clients have read are in Postgres."""
 
     @override
     async def note_read(self, client: Client) -> None:
@@ -37,5 +37,5 @@ class BindSharedAnswers(BindAnswers):
 
 
 def _hash(client: Client) -> str:
-    """A hash, as the text has a token in it."""
+    """The client as a hash, because its text has a token in it."""
     return sha256("\n".join(client).encode()).hexdigest()

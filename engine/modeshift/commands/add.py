@@ -1,4 +1,4 @@
-"""``make add``: another part of the engine in ``pyproject.toml``."""
+"""``make add``: adds another part of the engine to ``pyproject.toml``."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ NAMED = re.compile(rf"""(?<=["']){ENGINE}(?:\[([^]"']*)\])?(?=[ <>=!~;@"'])""")
 
 
 def main(extra: str | None = None) -> Iterator[str]:
-    """What was written, or what there is; raises ``ConfigurationError`` for what there is not."""
+    """Add a part, or list the parts; raises ``ConfigurationError`` if there is no such part."""
     file = find_root() / "pyproject.toml"
     text = file.read_text(encoding="utf-8")
     # What make serve needs is in an environment of its own.

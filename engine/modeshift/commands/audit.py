@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from json import dumps
-from typing import Any
+
+from langchain_core.messages import AnyMessage
 
 from modeshift.agent import open_agent
 from modeshift.configuration.databases import list_kept
 from modeshift.configuration.settings import Settings, load_settings
 from modeshift.modes.errors import InvalidInputError, StorageError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.storage.database import Row
 from modeshift.storage.kept_threads import AUDIT_ENDS, spell_thread
@@ -28,7 +30,7 @@ def main(thread: str | None = None, *, json: bool = False) -> Iterator[str]:
 
 
 async def _report_thread(settings: Settings, thread: str, json: bool) -> list[str]:
-    entries, messages, ends = list[AuditEntry](), list[Any](), list[Row]()
+    entries, messages, ends = list[AuditEntry](), list[AnyMessage](), list[Row]()
     for file in list_kept(settings):
         async with settings.open_database(file) as database:
             if await database.list_columns("audit"):
@@ -65,7 +67,7 @@ def _show(entry: AuditEntry) -> Iterator[str]:
     if values["kind"] == "undo":
         yield from (f"   {to_one_line(path)} {does}" for path, does in values["files"].items())
         return
-    calls: Sequence[Any] = values.get("calls") or [values]
+    calls: Sequence[JsonObject] = values.get("calls") or [values]
     for call in calls:
         what = call.get("decision") or ("not asked" if "calls" in values else call["status"])
         who = f" by {values['who']}" if call.get("decision") and values.get("who") else ""

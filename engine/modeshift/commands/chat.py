@@ -23,7 +23,7 @@ from modeshift.terminal.screen import has_cursor
 def main(
     *, thread: str | None = None, mode: str | None = None, env_file: Path | None = None
 ) -> Iterator[str]:
-    """Talk until the person leaves; how to go on with the thread. Raises ``UserError``."""
+    """Talk until the person leaves, and say how to go on with the thread. Raises ``UserError``."""
     settings = load_settings(env_file)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ConfigurationError(
@@ -39,7 +39,7 @@ def main(
 
 
 async def _talk(settings: Settings, id: str | None, mode: str | None) -> str | None:
-    """The id of the thread that was open at the end; None if there is no such thread then."""
+    """Talk; returns the id of the thread that is open at the end, None if it holds nothing."""
     address = find_server(settings)
     async with open_agent(settings, address=address) as agents:
         thread = await agents.find_thread(id)

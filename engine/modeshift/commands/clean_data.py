@@ -15,7 +15,7 @@ SIGNATURE = b"SQLite format 3\0"
 
 
 def main() -> Iterator[str]:
-    """What was removed; raises ``UserError`` for a file that is not a database, and one in use."""
+    """Remove them; raises ``UserError`` for a file that is no database, or is in use."""
     settings = load_settings()
     if settings.has_postgres:
         yield from asyncio.run(drop_tables(settings.open_database()))
@@ -39,7 +39,7 @@ def main() -> Iterator[str]:
 
 
 def _is_held(file: Path) -> bool:
-    """Whether a server, a chat or an editor's agent holds a lock on it, of either kind."""
+    """Whether a server, a chat or an editor's agent has a lock on the file, of either kind."""
     if ".lock" not in file.name and ".owner-" not in file.name:
         return False
     try:

@@ -76,14 +76,14 @@ def _lock_data(file: Path) -> TextIO:
 
 
 def get_lock_file() -> Path:
-    """Held by the clone's server while it runs."""
+    """The file that the clone's server locks while it runs."""
     return find_root() / ".langgraph_api" / "server.lock"
 
 
 def take_lock(file: Path, place: object, advice: str) -> TextIO:
-    """The lock of the server that has ``place``, held until it is closed.
+    """Lock the file for the server that has ``place``, until the result is closed.
 
-    Raises ``ConfigurationError`` where another server has it, and where it cannot be written.
+    Raises ``ConfigurationError`` if another server has the lock, or it cannot be written.
     """
     make_private(file)
     lock = file.open("r+")
@@ -112,9 +112,9 @@ def find_server(settings: Settings) -> str | None:
 
 
 def check_port(host: str, given: str | None) -> int:
-    """The port as a number, without one that of ``PORT``, of ``.env`` too.
+    """The port as a number; if none is given, that of ``PORT``, which ``.env`` may set.
 
-    Raises where it is taken: the server would silently use another one.
+    Raises ``ConfigurationError`` if it is taken: the server would silently use another one.
     """
     given = given or os.environ.get("PORT") or "2024"
     try:
@@ -175,7 +175,7 @@ def _await_and_print(address: str, text: str, browser: bool) -> None:
 
 
 def banner(settings: Settings, deps: AgentDeps, address: str) -> str:
-    """What is served, and where."""
+    """The text that says what is served, and where."""
     model = settings.model
     if model == "offline":
         model += "  (no language model; set MODEL in .env, see .env.example)"
@@ -205,7 +205,7 @@ def banner(settings: Settings, deps: AgentDeps, address: str) -> str:
 
 
 def format_address(host: str, port: int) -> str:
-    """Where this machine reaches a server that listens there."""
+    """The address at which this machine reaches a server that listens there."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # all addresses
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

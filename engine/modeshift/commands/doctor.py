@@ -156,7 +156,6 @@ def _check_server(settings: Settings) -> Iterator[str]:
 
 
 def _check_parts() -> Iterator[str]:
-    """Which parts of this and of other distributions do not load, and why."""
     for entry in (entry for group in GROUPS for entry in list_parts(group)):
         try:
             load_part(entry)

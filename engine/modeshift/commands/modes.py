@@ -1,72 +1,21 @@
 """``make modes``: a grid of modes and tools; of one mode, what each tool may do and who says so."""
 
-import asyncio
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 
 from modeshift.calls.turn_end import find_then_problem
 from modeshift.calls.ways import list_ways_out
+from modeshift.commands.server_lines import list_servers, with_server_tools
 from modeshift.configuration.loading import AgentLoader
-from modeshift.configuration.mcp_file import FoundServer
 from modeshift.configuration.settings import load_settings
 from modeshift.modes.edges.edges import ANY
 from modeshift.modes.effects import ToolSpec
-from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.mode import Level, Mode
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.policy import Approvals, find_risk, list_free_commands, verdict
 from modeshift.modes.rules.permissions import Kind
-from modeshift.threads.compiled import with_known_tools
 from modeshift.threads.deps import AgentDeps
-from modeshift.tools.server_tools import ManagedServer, NoPool, Offer, ServerPool, open_pool
-
-
-def with_server_tools(deps: AgentDeps, *, start: bool) -> AgentDeps:
-    """With the tools that a person has trusted; with ``start``, those that the servers list now."""
-    if start:
-        pool = open_pool()
-        if not isinstance(pool, NoPool):
-            asyncio.run(_start_all(deps, pool))
-    else:
-        for server in deps.servers:
-            if server.server.pinned is not None:
-                server.offer = Offer(tuple(server.server.pinned.values()))
-    return with_known_tools(deps)
-
-
-async def _start_all(deps: AgentDeps, pool: ServerPool) -> None:
-    async def list_one(managed: ManagedServer) -> None:
-        toolbox = deps.toolbox
-        try:
-            offer = await pool.list_tools(managed.server, toolbox.workspace, toolbox.sandbox)
-        except ToolFailedError as error:
-            managed.offer = Offer(problem=to_one_line(str(error)))
-        else:
-            managed.offer = Offer(tuple(offer))
-
-    await asyncio.gather(*map(list_one, deps.servers))
-
-
-def list_servers(servers: Sequence[FoundServer], deps: AgentDeps) -> Iterator[str]:
-    """A line on each MCP server."""
-    known = {server.server.name: server.offer for server in deps.servers}
-    width = max(len(server.name) for server in servers)
-    for server in servers:
-        offer = known.get(server.name)
-        state = f"left out: {server.problem}"
-        if server.server is not None and server.name not in known:
-            state = "left out: no MCP server is started, as a notice says"
-        elif server.server is not None:
-            state = "its tools are known once it has started; START=1 starts it now"
-        if offer is not None:
-            pinned = server.server is not None and server.server.pinned is not None
-            whose = "; those that you have trusted are below, mode by mode" if pinned else ""
-            state = offer.problem or f"tools: {len(offer.tools)}{whose}"
-        yield f"  {server.name:<{width}} {state}  ({server.source})"
-        if server.server is not None and server.server.disabled_tools:
-            names = to_one_line(", ".join(server.server.disabled_tools))
-            yield f"    disabled: {names}"
 
 
 def main(mode: str | None = None, *, prompt: bool = False, start: bool = False) -> Iterator[str]:
@@ -96,7 +45,6 @@ def main(mode: str | None = None, *, prompt: bool = False, start: bool = False) 
 
 
 def _draw_grid(deps: AgentDeps, approvals: Approvals) -> Iterator[str]:
-    """A row for each tool and a column for each mode."""
     modes, specs = list(deps.catalog.values()), deps.toolbox.specs
     width = max(len(tool.name) for tool in specs)
     yield " ".join((" " * width, *(mode.slug for mode in modes)))
@@ -152,7 +100,7 @@ def _describe_mode(deps: AgentDeps, mode: Mode, approvals: Approvals) -> Iterato
 
 
 def _list_ways(deps: AgentDeps, slug: str) -> Iterator[str]:
-    """Where the model may ask to go from a mode, and begin sub-tasks: when, and who is asked."""
+    """The modes that the model may ask for, and for sub-tasks: when, and who is asked."""
     for way in (ways := list_ways_out(deps, slug)):
         where = "a sub-task in " if way["is_task"] else "to "
         where += "any mode" if way["to"] == [ANY] else ", ".join(way["to"])

@@ -1,4 +1,4 @@
-"""``make prove``: holds what must be true against every configuration of the modes as they are."""
+"""``make prove``: checks what must be true in every configuration of the modes as they are."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""``make remove``: a mode of the clone and its files, and what else speaks of it."""
+"""``make remove``: removes a mode of the clone with its files, and lists what else names it."""
 
 import re
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ MAY_NAME_IT = {
     "graph/*.py": r"[\"']{slug}[\"']",
     ".env": r"={slug}\b",
 }
-"""How the files of a clone speak of a mode."""
+"""Patterns by which the files of a clone name a mode."""
 
 
 def main(mode: str | None = None) -> Iterator[str]:
-    """What was removed, and the lines to look at; raises ``ConfigurationError`` for no mode.
+    """Remove the mode, and list the lines to look at; raises ``ConfigurationError`` for no mode.
 
-    What is derived of the mode, such as rows of tables and recordings, goes with ``make renew``.
+    What is made from the mode, such as rows of tables and recordings, goes with ``make renew``.
     """
     root = find_root()
     slugs = sorted(file.stem for file in root.glob("modes/*.yaml") if file.stem != "properties")

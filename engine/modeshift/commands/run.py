@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.types import Interrupt
 
-from modeshift.agent import Run, Thread, open_agent
+from modeshift.agent import open_agent
 from modeshift.calls.requests import build_title
 from modeshift.commands.dev import DEFAULTS, find_server
 from modeshift.commands.run_rules import RunRule, decide_by, load_rules
@@ -26,9 +26,10 @@ from modeshift.models.usage import Tokens, add_tokens
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.phases import Phase
 from modeshift.modes.plain_text import make_readable
+from modeshift.thread import Run, Thread
 
 EXIT_CODES = {"done": 0, "failed": 1, "denied": 3, "out of budget": 4}
-"""How a run ends; 2 is for a wrong option, and 130 for Ctrl-C."""
+"""Exit codes by how a run ends; 2 is for a wrong option, and 130 for Ctrl-C."""
 
 
 def main(
@@ -64,12 +65,12 @@ def main(
 
 
 class _OutOfBudgetError(Exception):
-    """The ceiling is reached."""
+    """The run has reached its ceiling."""
 
 
 @dataclass
 class _HeadlessRun:
-    """One message, and what is decided on its questions."""
+    """Runs one message, and decides on its questions."""
 
     ceiling: Ceiling | None
     rules_file: Path | None
@@ -78,7 +79,7 @@ class _HeadlessRun:
     has_denied: bool = False
 
     async def take(self, text: str, id: str | None, host: Mapping[str, str]) -> str:
-        """Go on to the end of the turn; how it ended."""
+        """Run to the end of the turn; returns how it ended."""
         settings = load_settings()
         prices = await asyncio.to_thread(load_prices, settings)
         async with open_agent(settings, address=find_server(settings)) as agents:
@@ -142,7 +143,7 @@ class _HeadlessRun:
             run = thread.answer(question, decisions)
 
     async def _count(self, event: Wrote, prices: Prices) -> None:
-        """Raises where the ceiling is reached and more would follow."""
+        """Raise ``_OutOfBudgetError`` if the ceiling is reached and more would follow."""
         turn = (event.update.get("usage") or {}).get("turn") or {}
         self.taken = add_tokens(self.taken, turn)
         if self.ceiling is not None and turn and event.update.get("phase") != Phase.IDLE:
@@ -170,8 +171,8 @@ class _HeadlessRun:
                     text=text,
                 )
 
-    def _tell(self, kind: str, shown: str, **event: Any) -> None:
-        """One event: as JSON, or as text, of which answers alone go to standard output."""
+    def _tell(self, kind: str, shown: str, **event: object) -> None:
+        """Print an event: as JSON, or as text, of which answers alone go to standard output."""
         if self.as_json:
             print(json.dumps({"type": kind, **event}), flush=True)
         elif shown:

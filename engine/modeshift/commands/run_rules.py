@@ -5,7 +5,6 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from modeshift.agent import APPROVE, GivenDecision
 from modeshift.calls.requests import ActionRequest
 from modeshift.configuration.last_loaded import read_user_file
 from modeshift.configuration.settings import Settings
@@ -13,6 +12,7 @@ from modeshift.modes.errors import ConfigurationError, InvalidCallError, describ
 from modeshift.modes.plain_data import parse_data
 from modeshift.modes.plain_text import escape_invisible
 from modeshift.modes.rules.matching import Subject, check_pattern, is_server_tool, word_matches
+from modeshift.thread import APPROVE, GivenDecision
 from modeshift.threads.deps import AgentDeps
 
 DENIED = "Nobody is there to ask, and no rule of this run allows it. Go on without it."
@@ -50,8 +50,8 @@ async def _allows(deps: AgentDeps, action: ActionRequest, pattern: str) -> bool:
         return False
     if tool.spec.effect.switches_mode:
         return word_matches(pattern, args["mode_slug"])
-    # A call that cannot be remembered is one that a person decides on each time. What it is about
-    # must be the same here: a link may have changed, or be another in the server's workspace.
+    # A call that cannot be remembered must be decided by a person each time. Its subject must be
+    # the same here: a link may have changed, or differ in the server's workspace.
     subject = Subject(tool.spec, args)
     is_same = subject.exact is not None and escape_invisible(subject.exact) == action.get(
         "remember"
@@ -81,7 +81,7 @@ def load_rules(deps: AgentDeps, settings: Settings, file: Path | None) -> list[R
 
 
 def _leads_through(file: Path, folder: Path) -> bool:
-    """Whether it is in the folder, or by way of a link there, which the agent may turn."""
+    """Whether the path is in the folder, or leads through it, where the agent may change links."""
     steps = [step for step in (file, *file.parents) if step.name != ".."]
     places = (step.parent.resolve() / step.name for step in steps)
     return any(folder in place.parents for place in (*places, file.resolve()))

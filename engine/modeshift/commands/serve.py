@@ -15,7 +15,7 @@ from modeshift.modes.errors import ConfigurationError
 from modeshift.project import find_root
 
 MAX_CONNECTIONS = 80
-"""For all processes together: Postgres takes 100 by default, of which 3 are a superuser's."""
+"""Connections of all processes: Postgres takes 100 by default, of which 3 are a superuser's."""
 OURS = 8
 """Connections of one process beside Aegra's: 4 each of the journal and the server."""
 
@@ -63,7 +63,6 @@ def main(*, port: str | None = None, workers: str | None = None) -> Iterator[str
 
 
 def _build_environment(settings: Settings, processes: int) -> dict[str, str]:
-    """The environment that Aegra reads."""
     defaults = {**DEFAULTS, "LOG_LEVEL": "WARNING", **divide_connections(processes)}
     return {
         **{name: os.environ.get(name, value) for name, value in defaults.items()},

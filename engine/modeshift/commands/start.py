@@ -16,19 +16,19 @@ LEFT_OUT = (
     *("docs/pictures/", ".github/", "CONTRIBUTING.md"),
 )
 OWN = ("modes/", "prompts/", "tools/", "tests/", "cassettes/", "README.md")
-"""What an example has of its own in place of the clone's."""
+"""Files that an example has instead of the clone's."""
 SHARED = (
     *("prompts/_", "tools/conversation.py"),
     *("tests/test_graph.py", "tests/test_mode_names.py", "tests/test_snapshots.py"),
 )
-"""What an example takes from the clone all the same, as it fits every agent."""
+"""Files that an example takes from the clone, because they fit every agent."""
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 def main(
     to: str | None = None, source: str | None = None, name: str | None = None
 ) -> Iterator[str]:
-    """Write the clone, and say what was written. Raises ``ConfigurationError``: nothing is then."""
+    """Write the clone, and say what was written. Nothing is if it raises ``ConfigurationError``."""
     root = find_root()
     if not to:
         raise ConfigurationError("say where the new clone begins: make start TO=../shop")

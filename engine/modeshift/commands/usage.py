@@ -6,7 +6,6 @@ from decimal import Decimal
 from json import dumps
 from typing import NamedTuple, cast
 
-from modeshift.agent import find_title
 from modeshift.configuration.databases import list_kept
 from modeshift.configuration.prices import CURRENCY, Prices, load_prices
 from modeshift.configuration.settings import Settings, load_settings
@@ -15,6 +14,7 @@ from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.plain_text import to_one_line
 from modeshift.storage.database import Database
 from modeshift.storage.threads import read_newest
+from modeshift.thread import find_title
 
 # A checkpoint holds what its thread took up to then. Where somebody went back and on from there,
 # a thread has several ends; what they have in common counts once.
@@ -40,7 +40,7 @@ class ThreadUsage(NamedTuple):
     title: str
     taken: dict[str, Tokens]
     turn: dict[str, Tokens]
-    """The part of the last turn."""
+    """What the last turn has taken."""
     last: Fill | None
 
 

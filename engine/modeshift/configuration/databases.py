@@ -21,7 +21,7 @@ from modeshift.storage.threads import open_saver, open_store, prepare_tables
 async def open_threads(
     settings: Settings, file: Path
 ) -> AsyncIterator[tuple[Database, BaseCheckpointSaver[Any], BaseStore]]:
-    """The database of the threads, Postgres or ``file``, its checkpointer and store.
+    """The database with the threads, Postgres or ``file``, its checkpointer and its store.
 
     Raises ``UserError``.
     """

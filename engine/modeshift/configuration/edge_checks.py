@@ -1,4 +1,4 @@
-"""Which edges between modes do not load, and which modes for their sake."""
+"""``check_edges``: finds edges between modes that do not fit, and modes that none leads to."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
@@ -45,7 +45,7 @@ def check_edges(
         if checked is not None and before is not None and mode.level is Level.PROJECT:
             try:
                 checked = _narrow(before, checked)
-            except ModeFileError as error:  # never as it was: the owner may allow less by now
+            except ModeFileError as error:  # not its last version: the owner may allow less by now
                 last.notices.append(f"{error}; the mode of {before.file} is used")
                 checked = None
         if checked is not None:
@@ -61,7 +61,7 @@ def _say(mode: Mode, place: str, problem: str) -> str:
 
 
 def _list_ends(mode: Mode) -> Iterator[tuple[str, str, str | None]]:
-    """Of each edge the place in its file, the other mode, and the condition."""
+    """For each edge, its place in the file, the other mode, and the condition."""
     for number, exit in enumerate(mode.switches or ()):
         yield f"switches.{number}", exit.to, exit.when
     for number, entry in enumerate(mode.enter_from or ()):
@@ -90,7 +90,7 @@ def _find_problems(
 
 def _narrow(before: Mode, mode: Mode) -> Mode:
     """The workspace's mode with the edges of the one that it replaces, or fewer of them."""
-    kept: dict[str, Any] = {"then": before.then or mode.then}
+    kept: dict[str, object] = {"then": before.then or mode.then}
     for key, name in (("switches", "switches"), ("enterFrom", "enter_from"), ("subtasks",) * 2):
         theirs, ours = getattr(before, name), getattr(mode, name)
         for number, edge in enumerate(ours or ()):
@@ -108,7 +108,6 @@ def _narrow(before: Mode, mode: Mode) -> Mode:
 
 
 def _list_slugs(edges: Iterable[Any]) -> list[str]:
-    """The other end of each edge of a table."""
     return [getattr(edge, "to", getattr(edge, "source", edge)) for edge in edges]
 
 
@@ -147,7 +146,7 @@ def drop_unreached(modes: Iterable[Mode], default: str, last: LastLoaded) -> lis
 
 
 def list_asking(catalog: Catalog, specs: Iterable[ToolSpec]) -> Iterator[str]:
-    """Each ``ask: never`` that asks a person, and ``then`` that no thread follows, with why."""
+    """Each ``ask: never`` that asks all the same, each ``then`` that is not followed, and why."""
     tools = tuple(specs)
     for mode in catalog.values():
         then = catalog.get(mode.then or "")

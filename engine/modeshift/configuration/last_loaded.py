@@ -1,4 +1,4 @@
-"""``LastLoaded``: keeps what files gave, for when one of them does not load any more."""
+"""``LastLoaded``: keeps what files contained, for when one of them no longer loads."""
 
 import os
 import re
@@ -17,24 +17,24 @@ T = TypeVar("T")
 
 
 class LastLoaded:
-    """What files gave when they were last read, each of which may later change or be broken.
+    """What files contained when they were last read; each may later change or be broken.
 
-    Make it before reading the files, from the one before.
+    Make it before the files are read, from the object of the last time.
     """
 
     def __init__(self, before: "LastLoaded | None" = None) -> None:
         self.notices: list[str] = []
         self.lost: list[str] = []
-        """The slugs of the user's modes that are not used, and the texts of files that are not."""
+        """The slugs of the user's modes that are not used, and the texts of unused files."""
         self._started = time.time_ns()
         self._stamps: dict[Path, object] = {}
         self._before: dict[str, Any] = {} if before is None else before._loaded
-        self._loaded: dict[str, Any] = {}
+        self._loaded: dict[str, object] = {}
 
     def load(self, name: str, load: Callable[[], T | None], *, is_needed: bool = False) -> T | None:
         """The result of ``load``, or its last one where it raises ``ModeFileError`` now.
 
-        Then a notice says so; if it gave nothing before, and that ``is_needed``, it is raised.
+        Then a notice says so; if there is no last result, and one ``is_needed``, it is raised.
         """
         try:
             loaded = load()

@@ -1,4 +1,4 @@
-"""``AgentLoader`` makes the agent of files; ``AgentCache`` has it made again when one changes."""
+"""``AgentLoader`` makes the agent from files; ``AgentCache`` makes it again when one changes."""
 
 import asyncio
 import json
@@ -66,7 +66,7 @@ def build_commands(settings: Settings) -> Commands:
 
 
 class AgentLoader:
-    """For one workspace and model. Can load again; if that fails, the last version stays."""
+    """Loads a workspace and a model; loads them again, or keeps the last version if that fails."""
 
     loaded: LoadedFiles | None = None
     """The files that ``deps`` was last made from."""
@@ -78,9 +78,9 @@ class AgentLoader:
         servers: tuple[Server, ...] = (),
         pool: ServerPool | NoPool | None = None,
     ) -> None:
-        """Makes the default workspace; one that the user names must exist, if a tool needs one.
+        """Make the default workspace; one that the user names must exist, if a tool needs one.
 
-        A process that has several loaders gives them one ``started_calls`` and one ``pool``.
+        All loaders of a process get the same ``started_calls`` and the same ``pool``.
         ``servers`` are the MCP servers of the editor's session. Blocks, as the methods do; raises
         ``ConfigurationError``.
         """
@@ -101,7 +101,7 @@ class AgentLoader:
         )
         self._started_calls = started_calls or StartedCalls()
         self._pool = pool or open_pool()
-        # What an agent may not open still steers it.
+        # A folder that the agent may not open still has modes and rules for it.
         self._sources = Sources(settings, make(must_exist=needed), servers)
         self._notifier = build_notifier(settings)
         self._looked = -inf
@@ -111,7 +111,7 @@ class AgentLoader:
         loaded = self.loaded = self._load()
         notices = [*loaded.notices]
         for mode in {mode.model: mode for mode in loaded.catalog.values()}.values():
-            with suppress(ConfigurationError):  # said below
+            with suppress(ConfigurationError):  # reported below
                 self._models.learn(mode)
         for slug in loaded.catalog:
             mode = loaded.catalog[slug]
@@ -128,7 +128,7 @@ class AgentLoader:
         )
         configured = [entry.server for entry in loaded.servers if entry.server is not None]
         if any(server.command for server in configured):
-            self._make_folder()  # where they run
+            self._make_folder()  # commands run there
         servers: Sequence[ManagedServer] = ()
         if not isinstance(self._pool, NoPool):
             servers = self._pool.assign(self, configured, self._workspace, self._commands.sandbox)
@@ -182,7 +182,7 @@ class AgentLoader:
     def is_outdated(self, asked: float = inf) -> bool:
         """Whether a file that ``deps`` was last made from may have changed when this was asked.
 
-        ``asked`` is of ``time.monotonic``: one look serves all who asked before it began.
+        ``asked`` is a ``time.monotonic``: one look serves all who asked before it began.
         """
         if asked <= self._looked:
             return False
@@ -216,7 +216,7 @@ class CachedAgent(NamedTuple):
 
 
 class AgentCache:
-    """One agent for each workspace, model and editor's servers; one cache to a process."""
+    """One agent for each workspace, model and list of an editor's servers; one cache a process."""
 
     def __init__(
         self,
@@ -233,7 +233,7 @@ class AgentCache:
         self._saver = saver
         self.store = store
         self._cached: dict[tuple[Path, str, str], CachedAgent] = {}
-        self._lock = Lock()  # or the first requests would make one each
+        self._lock = Lock()  # or each of the first requests would make an agent
         # Shared by all: a conversation may go from one model to another.
         self._started_calls = StartedCalls(journal, settings.undo_days)
         if self._started_calls.undo is not None:
@@ -243,9 +243,9 @@ class AgentCache:
     async def of_thread(
         self, thread: str, user: str, store: BaseStore | None, *, enters: bool
     ) -> CachedAgent:
-        """The agent in the thread's workspace, which ``store`` knows; it ``enters`` a user's.
+        """The agent in the thread's workspace, by ``store``; a thread that ``enters`` keeps that.
 
-        In another thread, because reading files is forbidden in the server's event loop.
+        Works in another thread, because the server's event loop forbids reading files.
         Raises ``UserError``.
         """
         places = Workspaces(self.settings, Mailbox(store))
@@ -324,7 +324,7 @@ async def get_served_cache() -> AgentCache:
     """The agents of this process."""
 
     def make() -> None:
-        with _first:  # or the first requests would make one each
+        with _first:  # or each of the first requests would make a cache
             _served()
 
     if not _served.cache_info().currsize:

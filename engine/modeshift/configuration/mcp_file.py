@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -26,7 +26,7 @@ from modeshift.modes.errors import (
     ToolFailedError,
     describe_misfit,
 )
-from modeshift.modes.plain_data import parse_data
+from modeshift.modes.plain_data import JsonObject, parse_data
 from modeshift.modes.plain_text import find_invisible, is_plain, to_one_line
 from modeshift.tools.servers import DEFAULT_SECONDS, Server
 from modeshift.tools.workspace.workspace import Workspace
@@ -37,7 +37,7 @@ MAX_WARNINGS = 20
 MAX_SECONDS = 3600
 _STDIO = "stdio"
 _TRANSPORTS = {_STDIO: _STDIO, "http": "http", "streamablehttp": "http"}
-"""Names of transports, without dashes and capitals, as files spell them."""
+"""Transports by the names that files have for them, without dashes and capitals."""
 _DROPPED = {"alwaysAllow", "autoApprove"}
 _REFERENCE = re.compile(r"\$\{([^}]*)\}?")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(:-(?P<default>.*))?", re.S)
@@ -47,7 +47,7 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class ServerEntry(BaseModel):
-    """A server as its file has it: nothing is resolved."""
+    """A server as its file has it, with no variable resolved."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True
@@ -61,9 +61,9 @@ class ServerEntry(BaseModel):
     url: Text | None = None
     headers: Mapping[Text, str] = {}
     network: bool = True
-    """Ours: false keeps a process in the sandbox off the network."""
+    """A field of ours: false keeps a process in the sandbox off the network."""
     writes: bool = False
-    """Ours: true lets a process in the sandbox change the workspace."""
+    """A field of ours: true lets a process in the sandbox change the workspace."""
     disabled: bool = False
     disabled_tools: tuple[str, ...] = ()
     timeout: float = Field(DEFAULT_SECONDS, gt=0)
@@ -71,7 +71,7 @@ class ServerEntry(BaseModel):
     @field_validator("timeout")
     @classmethod
     def _take_seconds(cls, value: float) -> float:
-        # Seconds to Kilo and Roo, up to an hour; milliseconds to Claude Code.
+        # Kilo and Roo count in seconds, up to an hour; Claude Code in milliseconds.
         return value if value <= MAX_SECONDS else min(max(value / 1000, 1), MAX_SECONDS)
 
     @model_validator(mode="after")
@@ -85,7 +85,7 @@ class ServerEntry(BaseModel):
 
     @property
     def texts(self) -> list[str]:
-        """All texts of it that may have a ``${VAR}``."""
+        """All texts of the entry that may have a ``${VAR}``."""
         single = [text for text in (self.command, self.cwd, self.url) if text is not None]
         return [*single, *self.args, *self.env, *self.env.values(), *self.headers.values()]
 
@@ -100,8 +100,8 @@ class ServerEntry(BaseModel):
         ]
         return tuple(dict.fromkeys(names))
 
-    def as_written(self) -> dict[str, Any]:
-        """What it says beyond the defaults, as JSON: this is what a person trusts."""
+    def as_written(self) -> JsonObject:
+        """The fields that differ from their defaults, as JSON: this is what a person trusts."""
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
     def resolve(
@@ -193,7 +193,7 @@ def _show(text: object) -> str:
     return f"'{to_one_line(str(text), MAX_NAME)}'"
 
 
-def _parse_entry(value: Any) -> ServerEntry:
+def _parse_entry(value: object) -> ServerEntry:
     if not isinstance(value, dict):
         raise ValueError("is not a mapping of keys")
     known = {**value, "type": _find_transport(value)}
@@ -202,7 +202,7 @@ def _parse_entry(value: Any) -> ServerEntry:
     )
 
 
-def _find_transport(value: Mapping[str, Any]) -> str:
+def _find_transport(value: JsonObject) -> str:
     kind = value.get("type") or value.get("transport") or ("http" if value.get("url") else _STDIO)
     spelled = re.sub("[-_ ]", "", str(kind)).lower()
     if spelled == "sse":
@@ -212,7 +212,7 @@ def _find_transport(value: Mapping[str, Any]) -> str:
     return _TRANSPORTS[spelled]
 
 
-def _list_dropped(server: str, value: Mapping[str, Any]) -> Iterator[str]:
+def _list_dropped(server: str, value: JsonObject) -> Iterator[str]:
     for key in value:
         if key in _DROPPED:
             yield (
@@ -225,7 +225,7 @@ def _list_dropped(server: str, value: Mapping[str, Any]) -> Iterator[str]:
 
 USER_FILE = "mcp.json"
 PROJECT_FILES = (".mcp.json", ".kilocode/mcp.json", ".roo/mcp.json")
-"""In order of precedence, the first wins."""
+"""Files of a workspace; the first one that names a server wins."""
 MAX_FILE_BYTES = 1_000_000
 
 
@@ -276,7 +276,7 @@ def read_servers(
 ) -> tuple[FoundServer, ...]:
     """All servers, by precedence; what does not load becomes a notice. Blocks.
 
-    ``editor`` are those of the editor's session.
+    ``editor`` has the servers of the editor's session.
     """
     servers: dict[str, FoundServer] = {}
     editors = (FoundServer(server.name, "the editor", server) for server in editor)

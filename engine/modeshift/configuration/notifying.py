@@ -1,4 +1,4 @@
-"""``build_notifier``: who is told that a thread waits, by ``NOTIFY``."""
+"""``build_notifier``: tells whom ``NOTIFY`` names that a thread waits."""
 
 import shlex
 import shutil

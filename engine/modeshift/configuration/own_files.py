@@ -48,5 +48,5 @@ def _list_lasting_files(file: Path) -> tuple[Path, ...]:
 
 
 def get_history_file(file: Path) -> Path:
-    """Where the messages are kept that were typed in a terminal."""
+    """The file with the messages that were typed in a terminal."""
     return Path(f"{file}.history")

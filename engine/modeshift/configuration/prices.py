@@ -1,4 +1,4 @@
-"""``Prices``: what models cost, by the user's file, and else by a public list."""
+"""``Prices``: what models cost, by the user's file or else by a public list."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Files of other programs' conventions that are not read, and what to do instead: one table."""
+"""``ProjectFiles``: a workspace's modes, rules and skills; and a table of files not read."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -33,21 +33,21 @@ from modeshift.tools.workspace.search import find_files
 from modeshift.tools.workspace.workspace import Workspace
 
 MODES_FILES = (".roomodes", ".kilocodemodes")
-"""In order of precedence, the last wins."""
+"""Files of a workspace; the last one that has a mode wins."""
 MAX_ENTRIES = 200
-"""At most so many files and folders with rules, skills, and nested ``AGENTS.md``, of each."""
+"""How many files and folders with rules, skills, and nested ``AGENTS.md`` are read, of each."""
 MAX_DEPTH = 5
 MAX_FILE_BYTES = 1_000_000
 MAX_BYTES = 2_000_000
-"""Of all files together."""
+"""Bytes of all files together."""
 
 
 @dataclass(frozen=True)
 class ProjectFiles:
-    """The files as they were read."""
+    """A workspace's files as they were read."""
 
     texts: dict[str, str] = field(default_factory=dict)
-    """By path in the workspace."""
+    """The text of each file, by its path in the workspace."""
     problems: dict[str, str] = field(default_factory=dict)
     """Why a file was not read, by path."""
     watched: tuple[Path, ...] = ()
@@ -56,12 +56,11 @@ class ProjectFiles:
     """The skills whose text is in ``texts``."""
 
     def __bool__(self) -> bool:
-        """Whether there is anything to trust."""
         return bool(self.texts or self.problems)
 
     @cached_property
     def digests(self) -> dict[str, str]:
-        """By path. An unreadable file has one: once it can be read, trust is asked for again."""
+        """Digests by path. An unreadable file has one: trust is asked for once it can be read."""
         contents = {**self.texts, **{name: f"\0{text}" for name, text in self.problems.items()}}
         return {
             to_one_line(name): sha256(text.encode()).hexdigest() for name, text in contents.items()
@@ -79,7 +78,7 @@ class ProjectFiles:
 
     @cached_property
     def rules_at(self) -> dict[str, str]:
-        """What the model is told once a call names a path: of a folder, which ends in a slash."""
+        """Rules that the model gets once a call names a path there, by folder, with a slash."""
         skills = {
             each.path: f"# The skill {each.name}\n\n{self.texts[each.path]}" for each in self.skills
         }
@@ -105,7 +104,7 @@ class _Reader:
         return []
 
     def read(self, name: str, *, follows: bool = False) -> None:
-        """Take the file's text, of a skill under the path where it really is."""
+        """Read the file's text; that of a skill is kept under its real path."""
         try:
             if not follows and (self.workspace.root / name).is_symlink():
                 raise ToolFailedError("is a link, which is not followed here")
@@ -136,7 +135,7 @@ class _Reader:
 
 
 def read_project(workspace: Workspace) -> ProjectFiles:
-    """Read them; what cannot be read becomes a problem, not an exception. Blocks."""
+    """Read a workspace's files; one that cannot be read becomes a problem, not an error. Blocks."""
     reader = _Reader(workspace)
     rules = reader.bound(_list_rule_entries(workspace, reader.problems), "rules")
     skills = reader.bound(_list_skills(workspace, reader.problems), "skills")
@@ -181,7 +180,7 @@ def _is_no_rule(entry: str) -> bool:
 
 
 def _list_skills(workspace: Workspace, problems: dict[str, str]) -> Iterator[str]:
-    """Each ``SKILL.md``, as it is found."""
+    """The path of each ``SKILL.md``, with links as they are."""
     for place in SKILL_FOLDERS:
         for folder in sorted((workspace.root / place).glob("skills*")):
             name = f"{place}/{folder.name}"
@@ -197,7 +196,7 @@ def _list_skills(workspace: Workspace, problems: dict[str, str]) -> Iterator[str
 
 
 def _find_nested(workspace: Workspace, called: str) -> list[str]:
-    """Such files in folders below, without what git ignores and what others have written."""
+    """Files of this name in subfolders, without what git ignores and what others have written."""
     if next(workspace.root.glob("[!.]*/"), None) is None:
         return []
     with workspace.open_for_search(".") as (folder, _):
@@ -251,11 +250,11 @@ _BY_REASON = {
     ),
 }
 UNREAD = {name: reason for reason, names in _BY_REASON.items() for name in names}
-"""By path in the workspace, which may have a ``*``."""
+"""Why a file is not read, by its path in the workspace, which may have a ``*``."""
 
 
 def find_unread(workspace: Workspace, users: Iterable[Path]) -> Iterator[str]:
-    """A notice for each of them that is there, and for skills in the user's folders. Blocks."""
+    """A notice for each file of ``UNREAD`` that is there, and the user's own skills. Blocks."""
     root = workspace.root
     for name in _find_nested(workspace, "CLAUDE.md")[:10]:
         yield f"{name} is not read: its name here is {AGENTS}"

@@ -1,4 +1,4 @@
-"""Skills: folders with a ``SKILL.md``, of which the model is told name and description."""
+"""``PromptRules``: the user's and the project's rules, and skills by name and description."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from modeshift.configuration.last_loaded import LastLoaded, read_user_file
 from modeshift.modes.errors import ModeFileError
@@ -14,13 +14,13 @@ from modeshift.modes.plain_data import parse_data
 from modeshift.modes.plain_text import to_one_line
 
 MAX_CHARACTERS = 50_000
-"""Of all rules for one mode, of those for every mode, and of those for a folder."""
+"""Characters of all rules for one mode, of those for every mode, and of those for a folder."""
 AGENTS = "AGENTS.md"
 EDITORS = (".kilocode", ".roo")
 STAND_INS = (".roorules", ".clinerules", ".kilocoderules")
-"""Files or folders, also with ``-{slug}``: the first counts where editors have no rules."""
+"""Files or folders, also with ``-{slug}``: the first one counts if editors have no rules."""
 _SLUG = r"(?:-([A-Za-z0-9-]+))?"
-# Of a hidden folder the name, and nothing below it.
+# The name of a hidden folder counts, and nothing below it.
 _NAMES = r"(?:[^./][^/]*/)*(?:\.[^/]+/|[^/]*)"
 IN_EDITORS = re.compile(rf"({'|'.join(map(re.escape, EDITORS))})/rules{_SLUG}(?:/{_NAMES})?")
 STANDING_IN = re.compile(rf"({'|'.join(map(re.escape, STAND_INS))}){_SLUG}(?:/{_NAMES})?")
@@ -29,7 +29,7 @@ NO_RULES = (
     *(".lock", ".log", ".old", ".part", ".partial", ".pyc", ".pyo", ".stackdump", ".swo", ".swp"),
     *(".temp", ".tmp"),
 )
-"""How the names of files end that programs leave beside the rules."""
+"""Endings of files that programs leave beside the rules."""
 _FOLDER = re.compile(r"rules(?:-.*)?", re.DOTALL)
 
 
@@ -42,12 +42,12 @@ class PromptRule(NamedTuple):
     """The mode that it is for; None for every mode."""
 
     def render(self) -> str:
-        """As Markdown."""
+        """The rule as Markdown."""
         return f"## {self.name}\n\n{self.text.strip()}"
 
 
 class PromptRules:
-    """Immutable."""
+    """The rules of all modes; immutable."""
 
     def __init__(self, rules: Iterable[PromptRule] = ()) -> None:
         self._rules = tuple(rules)
@@ -57,7 +57,7 @@ class PromptRules:
         return cut("\n\n".join(rule.render() for rule in self._rules if rule.slug == slug))
 
     def find_problems(self, modes: Collection[str]) -> Iterator[str]:
-        """A notice for rules that do not fit, and for those of a mode that is not among these."""
+        """A notice for rules that do not fit, and for those of a mode that is not in ``modes``."""
         for slug in sorted({rule.slug for rule in self._rules if rule.slug is not None}):
             if slug not in modes:
                 yield f"rules or skills for mode {slug!r}, but there is no such mode"
@@ -143,7 +143,7 @@ def list_nested(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 SKILL_FOLDERS = (".kilocode", ".roo", ".agents", ".claude")
-"""With ``skills`` or ``skills-{slug}`` in them."""
+"""Folders that may have ``skills`` or ``skills-{slug}`` in them."""
 SKILL_FILE = "SKILL.md"
 MAX_DESCRIPTION = 1024
 _NAME = re.compile(r"(?=.{1,64}$)[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -156,7 +156,7 @@ _HOW = (
 
 @dataclass(frozen=True)
 class Skill:
-    """What stands at the head of a ``SKILL.md``."""
+    """The head of a ``SKILL.md``."""
 
     name: str
     description: str
@@ -170,7 +170,7 @@ def parse_skill(text: str, where: str, path: str) -> Skill:
     """Read a file that was found as ``.../skills/<name>/SKILL.md``; raises ``ModeFileError``."""
     *_, folder, name, _ = PurePosixPath(where).parts
     head = _HEAD.match(text.removeprefix("\ufeff"))
-    data: Any = parse_data(head[1], where) if head is not None else None
+    data = parse_data(head[1], where) if head is not None else None
     if not isinstance(data, dict):
         raise ModeFileError("has no head with name and description between two lines of '---'")
     if data.get("name") != name or _NAME.fullmatch(name) is None:

@@ -1,4 +1,4 @@
-"""``Settings``: what the environment and ``.env`` say, or what is wrong with it."""
+"""``Settings``: what the environment and ``.env`` say; raises what is wrong with it."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from dotenv import load_dotenv
@@ -36,7 +36,7 @@ from modeshift.storage.opening import open_database
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 MIN_TOKEN = 16
 FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-"""Of a workspace, and of its user."""
+"""What the name of a workspace, and of its user, may be."""
 DATA = user_data_path("modeshift", appauthor=False)
 
 
@@ -82,7 +82,7 @@ class Settings(BaseSettings):
     models: Listed = ()
     context_window: int | None = Field(None, ge=1024)  # tokens
     cache_ttl: Literal["5m", "1h"] = "5m"
-    model_parameters: Annotated[Mapping[str, Any], NoDecode] = {}
+    model_parameters: Annotated[Mapping[str, object], NoDecode] = {}
     mode_changes: Literal["auto", "tool_changes", "allowed_tools", "append", "rewrite"] = "auto"
     workspace: Path = Field(default_factory=get_default_workspace)
     workspaces: Path | None = None
@@ -143,7 +143,7 @@ class Settings(BaseSettings):
 
     @field_validator("model_parameters", mode="before")
     @classmethod
-    def _read_parameters(cls, value: Any) -> Any:
+    def _read_parameters(cls, value: object) -> object:
         try:
             read = json.loads(value) if isinstance(value, str) else value
         except ValueError:
@@ -190,7 +190,7 @@ class Settings(BaseSettings):
         return bool(self.database_url.get_secret_value())
 
     def open_database(self, file: Path | None = None) -> Database:
-        """Where threads are: Postgres, or ``file``, by default that of the server's.
+        """The database with the threads: Postgres, or ``file``, by default that of the server.
 
         Raises ``ConfigurationError``.
         """
@@ -300,7 +300,7 @@ def _read_names(env_file: Path) -> list[str]:
         raise ConfigurationError(f"{env_file} is not UTF-8; see docs/run/settings.md") from error
     for binding in bindings:
         if binding.error or (binding.key and binding.value is None):
-            line = binding.original.string.lstrip()  # what is blank before it belongs to it
+            line = binding.original.string.lstrip()  # blank lines before it belong to it
             blank = binding.original.string.removesuffix(line).count("\n")
             raise ConfigurationError(
                 f"line {binding.original.line + blank} of {env_file} is not NAME=value,"

@@ -51,7 +51,7 @@ from modeshift.tools.toolbox import tool_specs
 from modeshift.tools.workspace.workspace import Workspace
 
 GLOBAL_FILES = ("custom_modes.json", "custom_modes.yaml")
-"""The later one's modes replace the earlier one's."""
+"""The user's modes files: the later one's modes replace the earlier one's."""
 
 
 def read_modes(
@@ -105,7 +105,7 @@ def _parse(level: Level, name: str, content: Path | str) -> ModesFile | None:
 
 
 def _read_lost(content: Path | str) -> str:
-    """What may name the modes in a file of the user's that is not used: its text, if it has one."""
+    """The text of a user's file that is not used, which may name modes; empty if it has none."""
     try:
         return read_user_file(content) or "" if isinstance(content, Path) else ""
     except ModeFileError:
@@ -115,7 +115,7 @@ def _read_lost(content: Path | str) -> str:
 def list_lost_denials(
     last: LastLoaded, settings: Settings, modes: Iterable[Mode], specs: Sequence[ToolSpec]
 ) -> Iterator[tuple[str, SourcedPermissions]]:
-    """By slug what the user's files deny to modes of theirs that are not among these."""
+    """By slug, what the user's files deny to modes of theirs that are not in ``modes``."""
     used = {(mode.file, mode.slug) for mode in modes}
     for name in (str(settings.config_folder / name) for name in GLOBAL_FILES):
         read = partial(lambda name: find_denials(_read_lost(Path(name)), name), name)
@@ -129,7 +129,7 @@ def list_lost_denials(
 def _widen(
     tool: str, patterns: Mapping[str, Kind], specs: Sequence[ToolSpec]
 ) -> Mapping[str, Kind]:
-    """The patterns that are denied; where one of them cannot be used, every call."""
+    """The patterns that are denied; every call if one of them cannot be used."""
     try:
         check_permissions({tool: patterns}, specs)
     except ValueError:
@@ -156,7 +156,6 @@ def check_modes_file(parsed: ModesFile, specs: Sequence[ToolSpec]) -> dict[str, 
 
 
 def _check_mode(mode: Mode, specs: Sequence[ToolSpec]) -> None:
-    """Raise ``ModeFileError`` for an unknown tool group, and for invalid permissions."""
     for grant in mode.groups:
         groups = load_project().groups
         if grant.group not in groups:
@@ -182,7 +181,7 @@ PERMISSIONS = "permissions.yaml"
 
 @cache
 def read_imported_tools(file: Path) -> str | None:
-    """The list of tools as this process has imported it: it imports nothing again."""
+    """The text of the list of tools at its first read: a process imports it only once."""
     return read_user_file(file)
 
 
@@ -194,9 +193,9 @@ class LoadedFiles:
     project: ProjectFiles
     """The workspace's files that are trusted."""
     rules: PromptRules
-    """The user's, then the project's."""
+    """The user's rules, then the project's."""
     servers: tuple[FoundServer, ...] = ()
-    """All that were found."""
+    """All MCP servers that were found."""
     tests: ProjectTests | None = None
     """The owner's test command."""
     notices: tuple[str, ...] = ()
@@ -209,7 +208,6 @@ class Sources:
     def __init__(
         self, settings: Settings, workspace: Workspace, servers: tuple[Server, ...] = ()
     ) -> None:
-        """``servers`` are the MCP servers of an editor's session."""
         self._settings = settings
         self._workspace = workspace
         self._servers = servers
@@ -274,8 +272,8 @@ class Sources:
         )
         real = [file.resolve() for file in files]
         inside = [file.relative_to(root).as_posix() for file in real if file.is_relative_to(root)]
-        # Where the workspace is such a folder itself, or contains a link to one, which a command
-        # could turn, nothing in it is for the agent to edit.
+        # If the workspace is such a folder itself, or has a link to one, which a command could
+        # change, the agent may edit nothing in it.
         steps = (step for file in files for step in (file, *file.parents) if step.is_symlink())
         if any(step.parent.resolve().is_relative_to(root) for step in steps):
             inside.append(".")

@@ -6,29 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from modeshift.modes.errors import ConfigurationError, describe_misfit
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.tools.servers import ToolDescription
 
 Digests = Mapping[str, str]
-"""Of the project's files, by name."""
+"""Digests of the project's files, by name."""
 
 
 @dataclass(frozen=True)
 class TrustedServer:
     """A workspace's MCP server as a person has accepted it: whole, to show what changes."""
 
-    entry: Mapping[str, Any]
-    """As its file had it."""
+    entry: JsonObject
+    """The server's entry as its file had it."""
     tools: Mapping[str, ToolDescription]
-    """All that may be bound, by name."""
+    """All tools that the model may get, by name."""
 
-    def find_changes(self, entry: Mapping[str, Any]) -> str:
-        """How ``entry`` differs from what was accepted, in words; empty for not at all."""
+    def find_changes(self, entry: JsonObject) -> str:
+        """How ``entry`` differs from what was accepted, in words; empty if it does not."""
         keys = [key for key in {**self.entry, **entry} if self.entry.get(key) != entry.get(key)]
         return "; ".join(
             f"{key} was {_show(self.entry.get(key))}, is now {_show(entry.get(key))}"
@@ -50,7 +50,7 @@ class _Record(BaseModel):
 
     @property
     def folders(self) -> dict[str, dict[str, str]]:
-        """Their paths are absolute."""
+        """The digests by folder: fields whose names are absolute paths."""
         return self.__pydantic_extra__
 
 

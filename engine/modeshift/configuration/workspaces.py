@@ -18,7 +18,7 @@ from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.mailbox import Mailbox
 
 KEY = "workspace"
-"""In the state, and among the settings of a thread."""
+"""The workspace's key in the state, and among the settings of a thread."""
 ANYBODY = "anybody"
 """The user where no token is asked for."""
 CLONE_SECONDS = 600
@@ -33,7 +33,7 @@ class Workspaces:
         self._mailbox = mailbox
 
     async def enter(self, thread: str, user: str) -> Path:
-        """The folder of a thread of the user's, which keeps the default one if it has none yet.
+        """The folder of the user's thread, which keeps the default one if it has none yet.
 
         Raises ``InvalidInputError`` where its folder is not on this machine.
         """
@@ -55,16 +55,16 @@ class Workspaces:
         return folder if is_there else self._settings.workspace
 
     async def choose(self, thread: str, user: str, workspace: object) -> str:
-        """The name ``user/name`` to ``keep``: of a workspace of the user, or of one to make.
+        """The name ``user/name`` to ``keep``: a workspace of the user, or one to make.
 
-        Raises ``InvalidInputError`` for one that there is not.
+        Raises ``InvalidInputError`` if there is no such workspace.
         """
         if self._root is None:
             raise InvalidInputError("this server has one workspace: WORKSPACES is not set")
         return await asyncio.to_thread(self._choose, self._root, thread, user, workspace)
 
     async def keep(self, thread: str, user: str, workspace: object) -> str:
-        """Choose and keep it, new ones made; raises as ``choose``, and if there is another one."""
+        """Choose and keep a workspace, made if it is new; raises as ``choose``, or for a second."""
         name, chosen = await self._get_kept(thread), await self.choose(thread, user, workspace)
         if name not in (None, chosen):
             raise InvalidInputError(f"thread {thread} works in {name!r}, and that does not change")
@@ -115,12 +115,12 @@ class Workspaces:
 
 
 def _is_folder(folder: Path) -> bool:
-    """Whether it is one itself, and so is the user's: a link may lead anywhere."""
+    """Whether it is a folder and no link, which may lead to what is not the user's."""
     return folder.is_dir() and not folder.is_symlink() and not folder.parent.is_symlink()
 
 
 def _make(folder: Path, source: str | None) -> None:
-    """Make it whole or not at all, if it is not there: two processes may at the same time."""
+    """Make the folder whole or not at all: two processes may do so at the same time."""
     if _is_folder(folder):
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -140,7 +140,7 @@ def _make(folder: Path, source: str | None) -> None:
 
 
 def _clone(source: str, folder: Path) -> None:
-    # Without --no-local a folder's clone has hard links to its objects, or borrows as it does.
+    # Without --no-local git would hard-link a folder's objects, or borrow them as that one does.
     command = ["git", "-c", "protocol.ext.allow=never", "clone", "--quiet", "--no-local", "--"]
     environment = {
         **os.environ,

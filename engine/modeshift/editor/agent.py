@@ -49,14 +49,14 @@ async def connect(editor: Editor) -> AsyncIterator["EditorAgent"]:
 
 
 class EditorAgent:
-    """One per connection; its methods have the SDK's names. They raise ``UserError``."""
+    """Serves one connection. The SDK names the methods; they raise ``UserError``."""
 
     def __init__(self, editor: Editor, agents: AgentCache, store: Sessions) -> None:
         self._editor = editor
         self._agents = agents
         self._store = store
         self._sessions: dict[str, EditorSession] = {}
-        """All that were ever open: a closed one may still be ending its turn."""
+        """All sessions that were ever open: a closed one may still be ending its turn."""
 
     async def authenticate(self, **_: object) -> schema.AuthenticateResponse:
         """Look for the key again, in ``.env`` too; an error where it is missing still."""

@@ -1,16 +1,14 @@
 """``ask_in_editor``: has the editor ask about the calls that wait, one after another."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from acp import RequestError, schema, tool_diff_content
 from langchain_core.messages import ToolCall
 from langgraph.types import Interrupt
 from pydantic import ValidationError
 
-from modeshift.agent import Run
 from modeshift.calls.outcome import voids
 from modeshift.calls.previews import Preview, preview_call
 from modeshift.calls.requests import ActionRequest, Request
@@ -22,11 +20,13 @@ from modeshift.editor.session_config import SessionConfig
 from modeshift.modes.effects import Effect
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.modes.rules.matching import get_server_part
+from modeshift.thread import GivenDecision, Run
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.mailbox import StateValues
 
 INTERNAL_ERROR = -32603
 MAX_ASKED = 1_000_000
-"""Characters of what is to be approved."""
+"""How many characters of a call a person is shown at most."""
 MAX_TARGETS = 4
 MAX_ANSWERS = 4
 MAX_LABEL = 80
@@ -40,12 +40,12 @@ class Option:
     id: str
     name: str
     kind: schema.PermissionOptionKind
-    decision: dict[str, Any] | None
+    decision: GivenDecision | None
 
 
 @dataclass(frozen=True)
 class CallQuestion:
-    """A question about one call; none of its first options gives most away."""
+    """A question about one call; the option that allows most is never the first."""
 
     view: ToolCallView
     content: tuple[ShownContent, ...]
@@ -59,10 +59,10 @@ class CallQuestion:
         deps: AgentDeps,
         folder: Folder,
         action: ActionRequest,
-        state: Mapping[str, Any],
+        state: StateValues,
         approvals: str,
     ) -> "CallQuestion":
-        """The question to ask in a thread with this ``state``. Blocks."""
+        """Make the question for a thread with this ``state``. Blocks: it reads files."""
         call = ToolCall(name=action["name"], args=action["args"], id=action["id"])
         view = ToolCallView.of(deps, folder, call)
         preview = preview_call(deps, action, state["mode"], state.get("written", ()))
@@ -80,12 +80,12 @@ class CallQuestion:
         return cls(view, content, tuple(_offer_approval(action, view)))
 
     def get(self, id: object) -> Option | None:
-        """The option; None for one that was not offered."""
+        """Find the option with this id; None if it was not offered."""
         return next((option for option in self.options if option.id == id), None)
 
 
 def _show_plans(preview: Preview | None) -> Iterator[ShownContent]:
-    """The Markdown files that a mode has written, for whoever decides on leaving it."""
+    """Show the Markdown files that a mode has written to whoever decides on leaving it."""
     if preview is not None and "switch" in preview:
         for plan in preview["switch"]["plans"]:
             yield as_output(f"{plan['path']}:\n\n{plan.get('problem') or plan['after']}")
@@ -94,7 +94,7 @@ def _show_plans(preview: Preview | None) -> Iterator[ShownContent]:
 def _show_call(
     action: ActionRequest, view: ToolCallView, preview: Preview | None
 ) -> Iterator[ShownContent]:
-    """All that will run, of which the title shows only the beginning."""
+    """Show the whole call: the title has only its beginning."""
     shown: list[str] = []
     if preview is not None:
         shown = preview["shows"]
@@ -120,7 +120,7 @@ def _offer_modes(
     for slug in others[:MAX_TARGETS]:
         target = deps.catalog[slug]
         if deps.models.problem(target) is None:
-            args: dict[str, Any] = {**action["args"], "mode_slug": slug}
+            args = {**action["args"], "mode_slug": slug}
             edited = {"type": "edit", "edited_action": {"name": action["name"], "args": args}}
             name = f"Yes, but {'in' if is_subtask else 'to'} {target.name} mode"
             yield Option(f"to-{slug}", name, "allow_once", edited)
@@ -131,7 +131,7 @@ def _offer_modes(
 
 
 def _offer_answers(action: ActionRequest) -> Iterator[Option]:
-    """The labels are the model's, so each begins with words of ours."""
+    """Offer the suggested answers; the model wrote them, so each begins with words of ours."""
     answers = list(list_suggestions(action["args"]).items())[:MAX_ANSWERS]
     for number, (label, slug) in enumerate(answers):
         does = f"Switch to {slug} mode, and answer" if slug else "Answer"
@@ -144,8 +144,8 @@ def _offer_answers(action: ActionRequest) -> Iterator[Option]:
 def _offer_approval(action: ActionRequest, view: ToolCallView) -> Iterator[Option]:
     yield Option("once", "Allow once", "allow_once", {"type": "approve"})
     if "remember" in action:
-        # For a fetch it is the whole site, of which the title shows one page; a host's name says
-        # at its end whose it is.
+        # "Always" means the whole site of a fetch, while the title shows one page. A host's owner
+        # is at the end of its name, so that is not cut off.
         shown, most = view.title, MAX_LABEL
         if view.effect.reaches_network:
             shown, most = action["remember"], MAX_SITE
@@ -162,7 +162,7 @@ CHOICE, WORDS = "suggestion", "words"
 
 
 def build_form(question: CallQuestion, session_id: str) -> schema.ElicitationFormSessionMode:
-    """Its suggestions to choose from, and a line for other words; nothing is chosen at first."""
+    """A form with the suggestions and a line for other words; nothing is chosen at first."""
     fields: dict[str, schema.ElicitationStringPropertySchema] = {}
     suggestions = [each for each in question.options if each.decision is not None]
     if suggestions:
@@ -181,7 +181,7 @@ def build_form(question: CallQuestion, session_id: str) -> schema.ElicitationFor
 
 
 def read_form(question: CallQuestion, answer: schema.CreateElicitationResponse) -> Option | None:
-    """What was answered, words first; None if the form was closed, or for what it did not offer.
+    """The option that was chosen, words first; None for a closed form or an unknown choice.
 
     A form that is declined, or left empty, is an answer in the chat.
     """
@@ -208,14 +208,14 @@ class EditorGone(Exception):  # noqa: N818  # not an error
 async def ask_in_editor(
     config: SessionConfig, updates: SessionUpdates, interrupt: Interrupt
 ) -> Run | None:
-    """The answer; None to wait for one in the chat, or if another mode is chosen meanwhile.
+    """The run with the answer; None to wait for one in the chat, or once another mode is chosen.
 
     Raises ``TurnDismissed``, ``EditorGone``, and ``RequestError`` if the editor cannot ask.
     """
     request: Request = interrupt.value
     deps, approvals = config.loaded.deps, config.options.approvals
     values = (await config.thread.state()).values
-    decisions = list[dict[str, Any]]()
+    decisions = list[GivenDecision]()
     rejected = list[Effect]()
     for action in request["action_requests"]:
         question = await asyncio.to_thread(
@@ -240,7 +240,7 @@ async def ask_in_editor(
 
 async def _decide(
     config: SessionConfig, updates: SessionUpdates, question: CallQuestion
-) -> dict[str, Any] | None:
+) -> GivenDecision | None:
     """The person's decision on one call; None as in ``ask_in_editor``."""
     asking = asyncio.ensure_future(_ask(updates, question))
     mode_chosen = asyncio.ensure_future(config.mode_is_pending.wait())
@@ -265,7 +265,7 @@ async def _decide(
 async def _ask(updates: SessionUpdates, question: CallQuestion) -> Option | None:
     """Have the editor ask; None if its dialog was closed, or for an option that was not offered.
 
-    A cancel takes the question back.
+    If this is cancelled, the editor is told to close its dialog.
     """
     client, session = updates.editor.client, updates.id
     try:

@@ -20,9 +20,9 @@ McpServer = schema.HttpMcpServer | schema.SseMcpServer | schema.AcpMcpServer | s
 
 
 def take_servers(listed: Sequence[McpServer]) -> tuple[tuple[Server, ...], list[str]]:
-    """What the editor's user has configured: trusted, and kept nowhere.
+    """The editor's servers that can be started; the names of the others, with why they cannot.
 
-    The servers that can be started, and the names of the others, with why not.
+    The editor's user has configured them, so they are trusted; they are not stored.
     """
     servers: dict[str, Server] = {}
     refused: list[str] = []
@@ -61,14 +61,14 @@ class Folder:
     """The workspace's two names: an editor may have opened it through a link."""
 
     root: Path
-    """As the workspace names it, links resolved."""
+    """The folder as the workspace names it, links resolved."""
     named: Path
-    """As the editor names it."""
+    """The folder as the editor names it."""
 
     def file(self, name: str | Path) -> Path:
-        """The editor's path of a file; under another one the editor would not find its buffer.
+        """The path by which the editor knows a file: by another it would not find its buffer.
 
-        Where the link has come to lead elsewhere, the real path.
+        The real path, if the link leads elsewhere by now.
         """
         path, real = self.named / name, self.root / name
         return path if os.path.realpath(path) == str(real) else real
@@ -124,7 +124,7 @@ class EditorFiles:
     def _name(self, file: Path) -> str:
         return str(self._folder.file(file.relative_to(self._folder.root)))
 
-    def _wait(self, request: Coroutine[Any, Any, T], problem: str) -> T:
+    def _wait(self, request: Coroutine[object, object, T], problem: str) -> T:
         future = asyncio.run_coroutine_threadsafe(request, self._loop)
         self._requests.add(future)
         if self._is_closed:

@@ -27,6 +27,7 @@ from acp.schema import ClientCapabilities
 
 from modeshift.editor.transport import INVALID_PARAMS, Editor, connect_pipes, take_standard_streams
 from modeshift.modes.errors import MissingKeyError, ProviderError, RefusedKeyError, UserError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.project import use_root
 from modeshift.starting import collect_rarely
 
@@ -37,11 +38,11 @@ AUTH_METHOD = schema.AuthMethodAgent(
     description="Set the key that MODEL needs in .env in Modeshift's folder, or in the editor's "
     "settings for this agent.",
 )
-OpenEditorAgent = Callable[[Client, schema.ClientCapabilities], Awaitable[Any]]
+OpenEditorAgent = Callable[[Client, schema.ClientCapabilities], Awaitable[object]]
 
 
 class Entrance:
-    """One per connection. The SDK finds the methods by their names."""
+    """Serves one connection. The SDK finds the methods by their names."""
 
     def __init__(self, open_agent: OpenEditorAgent) -> None:
         """``open_agent`` gives the ``EditorAgent``; once it has raised, it is called again."""
@@ -81,7 +82,7 @@ class Entrance:
             auth_methods=[AUTH_METHOD],
         )
 
-    async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    async def ext_method(self, method: str, params: JsonObject) -> JsonObject:
         """Delete a session: the SDK knows of its own methods and of extensions alone."""
         if method != "session/delete":
             raise RequestError.method_not_found(f"_{method}")
@@ -94,13 +95,13 @@ class Entrance:
         if self._agent is not None:
             await self._agent.cancel(**fields)
 
-    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[object]]:
         """A method of the agent's, which says in words what is wrong with the request."""
         if name.startswith(("_", "ext_")):
             raise AttributeError(name)
         return partial(self._pass_on, name)
 
-    async def _pass_on(self, name: str, **fields: object) -> Any:
+    async def _pass_on(self, name: str, **fields: object) -> object:
         with _refuse_user_errors():
             async with self._lock:
                 self._agent = self._agent or await self._open_agent(self._client, self._offered)
@@ -123,7 +124,7 @@ def _refuse_user_errors() -> Iterator[None]:
 
 EXIT_SECONDS = 4
 THREADS = 512
-"""A read through the editor blocks one; no session may use up those of another."""
+"""A read through the editor blocks a thread; no session may use up those of another."""
 
 
 def main() -> None:
@@ -162,7 +163,7 @@ async def _serve_editor() -> None:
     loop.set_default_executor(ThreadPoolExecutor(THREADS))
     async with AsyncExitStack() as stack:
 
-        async def open_agent(client: Client, offered: ClientCapabilities) -> Any:
+        async def open_agent(client: Client, offered: ClientCapabilities) -> object:
             agent = await asyncio.to_thread(importlib.import_module, "modeshift.editor.agent")
             collect_rarely()
             return await stack.enter_async_context(

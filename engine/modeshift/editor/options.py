@@ -43,10 +43,10 @@ class Options:
     model: str
     approvals: str
     words: Mapping[str, ApprovalWords]
-    """Of approvals, by value."""
+    """How approvals are named and explained, by value."""
 
     def check(self, option: str, value: object) -> str:
-        """The value, if it is one of the option's; raises ``InvalidInputError`` naming those."""
+        """Return the value if the option has it; raises ``InvalidInputError`` with those it has."""
         known = {
             "mode": list(self.modes),
             "model": list(self.models),
@@ -104,7 +104,7 @@ class Options:
         return commands
 
     def describe(self, option: str) -> str:
-        """What is chosen of the option, or of all for any other word, in Markdown."""
+        """What is chosen for the option, or for all at any other word, as Markdown."""
         approvals = self.words[self.approvals]
         texts = {
             "mode": f"{self.modes[self.mode].name} mode.",

@@ -13,7 +13,7 @@ from modeshift.project import find_root
 
 
 def main() -> Iterator[str]:
-    """What to put there; raises ``UserError`` for what keeps the agent from starting."""
+    """The lines to print; raises ``UserError`` for what keeps the agent from starting."""
     settings = load_settings()
     for model in settings.choices:
         load_model(model)

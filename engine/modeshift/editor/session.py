@@ -1,40 +1,33 @@
 """``EditorSession``: a thread that is open in an editor; its turns are taken one at a time."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from acp.schema import StopReason
-from langchain_core.messages import AIMessage, AnyMessage
-from langchain_core.runnables import RunnableConfig
 
 from modeshift.configuration.loading import AgentCache
 from modeshift.editor.asking import EditorGone, TurnDismissed
 from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.files import EditorFiles, Folder, McpServer, take_servers
+from modeshift.editor.history import read_conversations
 from modeshift.editor.options import Options
 from modeshift.editor.session_config import SessionConfig
 from modeshift.editor.store import Record, Sessions
 from modeshift.editor.transport import Editor
 from modeshift.editor.turn import Prompt, PromptBlock, Turn, parse_choice
-from modeshift.events import COMPACTING
 from modeshift.messages.normal_form import get_call_id
 from modeshift.modes.policy import Approvals
 from modeshift.threads.routing import is_cut_off
-from modeshift.threads.state import Subtask
 from modeshift.turns.undo import BACK, LAST, describe_undo
 
-History = tuple[Subtask | None, list[AnyMessage]]
 CUT_OFF = "The last turn was interrupted. A message, such as 'go on', goes on with it.\n\n"
 CLEANUP_SECONDS = 2
 """How long a cancelled turn may take to clean up before its end is reported all the same."""
 
 
 class EditorSession:
-    """One per id in a process; it can be closed and opened again."""
+    """A process has one for each id; it can be closed and opened again."""
 
     def __init__(self, editor: Editor, record: Record, agents: AgentCache, store: Sessions) -> None:
         self.id = record.id
@@ -51,7 +44,7 @@ class EditorSession:
         self._holds_question = False
         """Whether a question waits that this editor has not been asked since it opened it."""
         self._untold: list[str] = []
-        """Notices for the next turn."""
+        """Notices that the next turn shows."""
 
     async def open(self, folder: Path, servers: Sequence[McpServer]) -> None:
         """Read what is stored, for the ``folder`` as the editor names it; raises ``UserError``."""
@@ -66,7 +59,7 @@ class EditorSession:
         self._holds_question = has_question and not self._turns
         self.is_open = True
 
-    def describe(self, *, is_replayed: bool = False) -> dict[str, Any]:
+    def describe(self, *, is_replayed: bool = False) -> dict[str, object]:
         """The options for the response to new, load and resume.
 
         What follows it is sent later: until then the client does not know the session.
@@ -93,28 +86,13 @@ class EditorSession:
         """Send the whole history."""
         loaded = self._config.loaded
         values = (await self._config.thread.state()).values
-        parts = await self._read_conversations(values)
+        parts = await read_conversations(self._config, values)
         begun = (values.get("due_calls") or [[]])[0]
         self._updates.cut_off = frozenset(get_call_id(planned["call"]) for planned in begun)
         await self._updates.replay(loaded.deps, parts)
         if todos := values.get("todos"):
             await self._updates.show_todos(todos)
         await self._show_question()
-
-    async def _read_conversations(self, values: dict[str, Any]) -> list[History]:
-        """Each with what summaries have replaced, which the checkpoints before them have."""
-        config, states, now = self._config, [values], _list_conversations(values)
-        if any(isinstance(message, AIMessage) for _, messages in now for message in messages[:1]):
-            wanted: RunnableConfig | None = None  # not what was undone
-            async for state in config.loaded.agent.aget_state_history(config.thread.config):
-                if wanted is None or state.config == wanted:
-                    wanted = state.parent_config
-                    states += [state.values] if state.next == (COMPACTING,) else []
-        histories = defaultdict[Any, dict[str | None, AnyMessage]](dict)
-        for subtask, messages in chain(*map(_list_conversations, reversed(states))):
-            known = histories[subtask and subtask["id"]]
-            known.update({message.id: message for message in messages if message.id not in known})
-        return [(subtask, [*histories[subtask and subtask["id"]].values()]) for subtask, _ in now]
 
     async def choose(self, option: str, value: object) -> Options:
         """Take a choice, from the next step on; raises ``UserError`` for one that is refused."""
@@ -128,9 +106,9 @@ class EditorSession:
         return self._config.options
 
     async def _is_default(self, option: str, value: object) -> bool:
-        """Whether an editor may have set it of its own accord: Zed does in each session it opens.
+        """Whether the editor may have chosen this by itself: Zed does in each session it opens.
 
-        That must not withdraw the question, nor let run unasked what the person was to see first.
+        That must not withdraw the question, nor run a call that the person was to see first.
         """
         is_risky = option == "mode" or (option, value) == ("approvals", Approvals.AUTO)
         is_held = self._holds_question and await self._config.open_question() is not None
@@ -166,7 +144,7 @@ class EditorSession:
         await self._updates.say(self._config.options.describe(option))
 
     async def _undo(self, value: str) -> str:
-        """What an undo does; does it where ``value`` has the digest of what was shown."""
+        """Describe an undo; do it if ``value`` has the digest of what was shown."""
         back, digest = BACK * value.startswith(BACK), value.removeprefix(BACK).strip()
         with self._store.claim(self.id):
             await self._config.refresh()
@@ -222,9 +200,3 @@ class EditorSession:
                     return await turn.run()
         except (asyncio.CancelledError, TurnDismissed, EditorGone):
             return "cancelled"
-
-
-def _list_conversations(values: dict[str, Any]) -> list[History]:
-    """The conversations that wait for a sub-task, and the one that goes on."""
-    waiting = [(parent["subtask"], parent["messages"]) for parent in values.get("parents", [])]
-    return [*waiting, (values.get("subtask"), values.get("messages", []))]

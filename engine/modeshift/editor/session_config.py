@@ -6,32 +6,29 @@ mailbox, from which a run takes them in between two of its steps.
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from acp.helpers import update_available_commands, update_current_mode
-from acp.schema import ConfigOptionUpdate, Cost, UsageUpdate
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 from langgraph.types import Interrupt
 
-from modeshift.agent import STREAMS, Thread
 from modeshift.calls.remembered import ALL, describe_remembered
 from modeshift.configuration.loading import AgentCache, CachedAgent
-from modeshift.configuration.prices import CURRENCY, load_prices
 from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.options import Options
+from modeshift.editor.shown_options import ShownOptions
 from modeshift.editor.store import Record, Sessions
-from modeshift.models.usage import Tokens, Usage, add_usage
-from modeshift.modes.errors import InvalidInputError, UserError
+from modeshift.models.usage import Usage, add_usage
+from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.phases import Phase
 from modeshift.modes.plain_text import to_one_line
+from modeshift.thread import STREAMS, Thread
 from modeshift.threads.compiled import Agent
-from modeshift.threads.mailbox import REVISION, Mailbox
+from modeshift.threads.mailbox import REVISION, Mailbox, StateValues
 from modeshift.tools.servers import Server
 from modeshift.tools.workspace.client_files import buffers
 
@@ -64,13 +61,11 @@ class SessionConfig:
         self._store = store
         self._updates = updates
         self._lock = asyncio.Lock()
-        self._mode = self._approvals = ""
+        self._stored = {"mode": "", "approvals": ""}
         """Both as they are in the thread's state."""
-        self._news: dict[str, Any] = {}
-        """What the mailbox has that the thread does not have yet."""
-        self._shown: dict[str, Any] = {}
-        """What of the options the editor was sent."""
-        self._usage = Usage()
+        self._news: dict[str, str] = {}
+        """Settings in the mailbox that the thread has not taken in yet."""
+        self._shown = ShownOptions(updates, agents.settings)
 
     async def _get_agent(self) -> Agent:
         return self.loaded.agent
@@ -91,12 +86,13 @@ class SessionConfig:
     @property
     def options(self) -> Options:
         """What can be chosen and what is chosen, pending or not."""
+        now = {**self._stored, **self._news}
         return Options(
             self.loaded.deps.catalog,
             self._agents.settings.choices,
-            self._news.get("mode", self._mode),
+            now["mode"],
             self._model,
-            self._news.get("approvals", self._approvals),
+            now["approvals"],
             self.loaded.deps.approval_words,
         )
 
@@ -126,7 +122,7 @@ class SessionConfig:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """To wrap around a turn: meanwhile ``refresh`` does not read the thread."""
+        """Wrap a turn in this: meanwhile ``refresh`` does not read the thread."""
         self._is_running = True
         try:
             yield
@@ -148,9 +144,10 @@ class SessionConfig:
         deps = self.loaded.deps
         state = await self.thread.state()
         mode = str(state.values.get("mode"))
-        self._mode = mode if mode in deps.catalog else deps.catalog.default
-        self._approvals = state.values.get("approvals") or deps.approvals.value
-        self._usage = state.values.get("usage", Usage())
+        mode = mode if mode in deps.catalog else deps.catalog.default
+        approvals = state.values.get("approvals") or deps.approvals.value
+        self._stored = {"mode": mode, "approvals": approvals}
+        self._shown.usage = state.values.get("usage", Usage())
         await self._read_news(state.values.get(REVISION, {}))
         is_waiting = bool(state.interrupts) and not self.mode_is_pending.is_set()
         await self._updates.catch_up(deps, state.values, is_waiting=is_waiting)
@@ -178,7 +175,7 @@ class SessionConfig:
             await self.show()
 
     async def list_allowed(self, forget: str) -> str:
-        """What a person always allows, by number, without the one to ``forget``, or ``all``."""
+        """List by number what is always allowed, without number ``forget``, or without ``all``."""
         remembered = await self.thread.remembered()
         if forget:
             ids = {str(n): [each["id"]] for n, each in enumerate(remembered, 1)} | {ALL: ALL}
@@ -190,79 +187,43 @@ class SessionConfig:
         lines = [f"{n}: {line}" for n, line in enumerate(described, 1)]
         return "\n".join(lines) or 'No "always" of yours holds in this session.'
 
-    async def change(self, **changes: object) -> None:
+    async def change(self, **changes: str) -> None:
         """Change and store the record."""
         async with self._lock:
             await self._change(**changes)
 
-    async def _change(self, **changes: Any) -> None:
+    async def _change(self, **changes: str) -> None:
         self.record = await self._store.store(replace(self.record, **changes))
 
     async def _read_news(self, taken: int) -> None:
         self._news = await Mailbox(self._agents.store).find_news(self.record.id, taken)
-        if self._news.get("mode", self._mode) not in self.loaded.deps.catalog:
+        if self._news.get("mode", self._stored["mode"]) not in self.loaded.deps.catalog:
             del self._news["mode"]
         self._note_pending_mode()
 
     def _note_pending_mode(self) -> None:
-        if self._news.get("mode", self._mode) == self._mode:
+        if self._news.get("mode", self._stored["mode"]) == self._stored["mode"]:
             self.mode_is_pending.clear()
         else:
             self.mode_is_pending.set()
 
-    async def follow(self, update: dict[str, Any]) -> None:
+    async def follow(self, update: StateValues) -> None:
         """Take in what a node has written into the thread, and show it."""
         async with self._lock:
             await self._take_in(update)
         await self.show()
 
-    async def _take_in(self, update: dict[str, Any]) -> None:
-        self._mode = update.get("mode", self._mode)
-        self._approvals = update.get("approvals", self._approvals)
+    async def _take_in(self, update: StateValues) -> None:
+        self._stored |= {key: update[key] for key in self._stored if key in update}
         if isinstance(more := update.get("usage"), dict):
-            self._usage = add_usage(self._usage, cast("Usage", more))
+            self._shown.usage = add_usage(self._shown.usage, cast("Usage", more))
         if REVISION in update:
             await self._read_news(update[REVISION])
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """The options as the response to new, load and resume carries them."""
-        now = self.options
-        self._shown = {"mode": now.mode, "options": now}
-        return {"modes": now.mode_state(), "config_options": now.config_options()}
+        return self._shown.describe(self.options)
 
     async def show(self) -> None:
         """Send the editor what has changed, whoever changed it."""
-        now = self.options
-        options = ConfigOptionUpdate(
-            session_update="config_option_update", config_options=now.config_options()
-        )
-        for name, value, update in (
-            ("mode", now.mode, update_current_mode(now.mode)),
-            ("options", now, options),
-            ("commands", now.modes, update_available_commands(now.commands())),
-        ):
-            if self._shown.get(name) != value:
-                self._shown[name] = value
-                await self._updates.send(update)
-        await self._show_usage()
-
-    async def _show_usage(self) -> None:
-        """Nothing, where a number is missing that the protocol wants."""
-        taken, last = self._usage.get("thread", {}), self._usage.get("last")
-        if last is None or last["used"] is None or last["window"] is None:
-            return
-        if self._shown.get("usage") == taken:
-            return
-        self._shown["usage"] = taken
-        update = UsageUpdate(session_update="usage_update", used=last["used"], size=last["window"])
-        try:
-            cost = await asyncio.to_thread(self._find_cost, taken)
-        except UserError as error:
-            await self._updates.show_notice(str(error))
-        else:
-            if cost is not None:
-                update.cost = Cost(amount=float(cost), currency=CURRENCY)
-        await self._updates.send(update)
-
-    def _find_cost(self, taken: Mapping[str, Tokens]) -> Decimal | None:
-        return load_prices(self._agents.settings).find_cost(taken)
+        await self._shown.show(self.options)

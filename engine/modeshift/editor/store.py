@@ -1,4 +1,4 @@
-"""``Sessions``: those of all editors, in the database that also holds their threads."""
+"""``Sessions``: the sessions of all editors, in the database that also holds their threads."""
 
 import fcntl
 from collections import Counter
@@ -15,7 +15,7 @@ from modeshift.storage.database import Database
 
 T = TypeVar("T")
 IN_USE = 1 << 62
-"""The byte that every process with the file open has locked; ``make clean-data`` looks for it."""
+"""The byte that each process locks while it has the file open; ``make clean-data`` looks at it."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Record:
     updated: str = ""
     """ISO 8601, in UTC."""
     model: str | None = None
-    """Chosen by the user; None for the one in the settings."""
+    """The model that the user chose; None for the one in the settings."""
 
 
 _NAMES = [field.name for field in fields(Record)]
@@ -67,7 +67,7 @@ class Sessions:
         return record
 
     async def delete(self, id: str) -> None:
-        """Forget a session; its thread is deleted before."""
+        """Delete a session's record, after its thread was deleted."""
         await self._database.execute("DELETE FROM sessions WHERE id = :id", id=id)
 
     async def find(self, id: str) -> Record | None:

@@ -7,22 +7,23 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from acp import RequestError
 from acp.interfaces import Client
 from acp.schema import ClientCapabilities
 
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 
 FLUSH_SECONDS = 1
 NO_LIMIT = sys.maxsize >> 2
-"""Of a message's bytes: the editor is the user's own process."""
+"""A message may have any number of bytes: the editor is the user's own process."""
 MAX_DETAILS = 2000
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
 _OPENING = ("session/new", "session/load", "session/resume", "session/fork")
 _EXTENSIONS = {"session/delete": "_session/delete"}
-"""Methods that the SDK does not know, as it passes them on."""
+"""Methods that the SDK does not know, with the names by which it passes them on."""
 
 log = logging.getLogger("modeshift")
 
@@ -32,15 +33,15 @@ class Editor(NamedTuple):
 
     client: Client
     offered: ClientCapabilities
-    """What it can do."""
+    """What the editor can do."""
     withdraw: Callable[[str], Awaitable[None]]
     """Takes back the question about a call."""
     shows: Collection[str] = ()
-    """What it shows of a session that the SDK does not know: ``notices``, ``compaction``."""
+    """What the editor can show and the SDK does not know: ``notices``, ``compaction``."""
 
     @property
     def has_forms(self) -> bool:
-        """Whether it can ask with a form."""
+        """Whether the editor can ask with a form."""
         return bool(self.offered.elicitation and self.offered.elicitation.form is not None)
 
 
@@ -55,14 +56,14 @@ class PipeTransport:
         self._reader = reader
         self._writer = writer
         self._prompts: dict[object, object] = {}
-        """The sessions of the prompts that are not answered, by request."""
+        """The sessions of prompts without an answer yet, by request id."""
         self._questions: dict[str, object] = {}
-        """The requests of the questions that may be open, by call."""
+        """The request ids of questions that may be open, by call id."""
         self.shows: Collection[str] = ()
-        """As ``Editor`` has it, from the editor's first message."""
+        """``Editor.shows``, from the editor's first message."""
 
-    async def receive(self) -> dict[str, Any] | None:
-        """The next message; None at the end. What is none, or is refused, gets an error."""
+    async def receive(self) -> dict[str, object] | None:
+        """The next message; None at the end. A line that is none, or is refused, gets an error."""
         while True:
             try:
                 line = await self._reader.readuntil(b"\n")
@@ -70,7 +71,7 @@ class PipeTransport:
                 return None
             if not line.strip():
                 continue
-            message: Any = None
+            message: object = None
             try:
                 message = self._cancel_prompt(json.loads(line))
                 if prepared := prepare_message(message):
@@ -81,7 +82,7 @@ class PipeTransport:
             except RequestError as error:
                 await self._refuse(error, message)
 
-    async def send(self, message: dict[str, Any]) -> None:
+    async def send(self, message: dict[str, object]) -> None:
         """Send a message; raises ``ConnectionError`` when the editor no longer reads."""
         if message.get("method") == "_session/update":  # as the SDK sends what it does not know
             message["method"] = "session/update"
@@ -107,7 +108,7 @@ class PipeTransport:
             with suppress(ConnectionError):
                 await self.send({"jsonrpc": "2.0", **message})
 
-    def _note(self, message: dict[str, Any]) -> None:
+    def _note(self, message: JsonObject) -> None:
         match message:
             case {"method": "session/request_permission", "id": id, "params": params}:
                 self._questions[params["toolCall"]["toolCallId"]] = id
@@ -116,8 +117,8 @@ class PipeTransport:
             case {"id": id} if "method" not in message:
                 self._prompts.pop(id, None)
 
-    def _cancel_prompt(self, message: object) -> Any:
-        """The message; for a prompt that is cancelled by its request, the session's cancel."""
+    def _cancel_prompt(self, message: object) -> object:
+        """The message; one that cancels a prompt's request becomes one that cancels its session."""
         match message:
             case {"method": "initialize", "params": {"clientCapabilities": {"session": dict(all)}}}:
                 self.shows = {name for name, value in all.items() if isinstance(value, dict)}
@@ -148,7 +149,7 @@ class PipeTransport:
         await self.send({"jsonrpc": "2.0", "id": id, "error": error.to_error_obj()})
 
 
-def prepare_message(message: object) -> dict[str, Any] | None:
+def prepare_message(message: object) -> dict[str, object] | None:
     """The message without what would mislead the SDK; None for one to ignore.
 
     The SDK spreads ``_meta`` over the checked parameters, by name. In a response it looks for a
@@ -177,7 +178,7 @@ def prepare_message(message: object) -> dict[str, Any] | None:
     return {**message, "method": _EXTENSIONS.get(method, method)}
 
 
-def _name_new_files(message: dict[str, Any]) -> None:
+def _name_new_files(message: dict[str, object]) -> None:
     """Say of each new file that it has no old text: some editors show nothing of it otherwise.
 
     The SDK leaves out whatever is None.
@@ -189,7 +190,7 @@ def _name_new_files(message: dict[str, Any]) -> None:
                     block.setdefault("oldText", None)
 
 
-def _explain_error(message: dict[str, Any]) -> None:
+def _explain_error(message: JsonObject) -> None:
     """Say what is wrong in ``details``, too: some editors show nothing else of an error."""
     if (error := message.get("error")) is not None:
         data = error["data"] if isinstance(error["data"], dict | None) else {"data": error["data"]}

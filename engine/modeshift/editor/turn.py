@@ -1,4 +1,4 @@
-"""``Turn``: one message of the user's, from the checks before it to the cleanup after it."""
+"""``Turn``: handles one message, from the checks before it to the cleanup after it."""
 
 import asyncio
 import logging
@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from urllib.parse import unquote, urlsplit
 
 from acp import schema, text_block
@@ -16,7 +16,6 @@ from langchain_core.messages import HumanMessage
 from langgraph.errors import GraphRecursionError
 from langgraph.types import Interrupt
 
-from modeshift.agent import Run
 from modeshift.calls.requests import Request
 from modeshift.editor.asking import EditorGone, TurnDismissed, ask_in_editor
 from modeshift.editor.display.updates import SessionUpdates
@@ -28,6 +27,7 @@ from modeshift.messages.normal_form import Content
 from modeshift.messages.repair import VOID, mark_as_data
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.plain_text import escape_invisible, to_one_line
+from modeshift.thread import Run
 from modeshift.tools.workspace.client_files import buffers
 
 PromptBlock = (
@@ -42,7 +42,7 @@ MAX_TITLE = 80
 
 @dataclass(frozen=True)
 class Prompt:
-    """A user's message; it holds at least one of the three."""
+    """A user's message: a mode, content, or ``/compact``; at least one of these."""
 
     mode: str | None
     """The mode of a slash command that the message begins with."""
@@ -52,7 +52,7 @@ class Prompt:
 
     @classmethod
     def parse(cls, blocks: Sequence[PromptBlock], options: Options, folder: Folder) -> Self:
-        """Raises ``InvalidInputError`` for an empty message and for what no model accepts."""
+        """Read a message; raises ``InvalidInputError`` if it is empty, or no model accepts it."""
         name = None
         first = blocks[0] if blocks else None
         if isinstance(first, schema.TextContentBlock) and (
@@ -84,7 +84,7 @@ def parse_choice(blocks: Sequence[PromptBlock], options: Options) -> tuple[str, 
 
 
 def _parse_content(blocks: Sequence[PromptBlock], folder: Folder) -> Content:
-    text, images = "", list[dict[str, Any]]()
+    text, images = "", list[dict[str, str]]()
     previous: object = None
     for block in blocks:
         match block:
@@ -115,7 +115,7 @@ def _parse_content(blocks: Sequence[PromptBlock], folder: Folder) -> Content:
 
 
 def _name_resource(uri: str, name: str, folder: Folder) -> str:
-    """A name under which the model finds it: a file's path in the workspace, else a link."""
+    """A name by which the model finds the resource: a path in the workspace, else its link."""
     try:
         parts = urlsplit(uri)
     except ValueError as error:
@@ -182,7 +182,6 @@ class Turn:
             await config.loaded.agent.started_calls.background.end(config.record.id)
 
     async def _prepare(self, prompt: Prompt) -> None:
-        """Apply a slash command and the title."""
         config = self._config
         if prompt.mode is not None:
             await config.choose("mode", prompt.mode)
@@ -205,7 +204,7 @@ class Turn:
             question = await config.open_question()
             if stop != "end_turn" or question is not None:
                 return stop
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         if prompt.compacts:
             values["compact"] = True
         elif question is not None and (answer := self._answer_in_chat(question)):
@@ -302,7 +301,7 @@ class Turn:
             await self._updates.end_open_calls()
 
 
-async def _finish(doing: Coroutine[Any, Any, None]) -> None:
+async def _finish(doing: Coroutine[object, object, None]) -> None:
     """Await it to its end, even if the turn is cancelled again: the next turn waits for it."""
     task = asyncio.ensure_future(doing)
     while not task.done():

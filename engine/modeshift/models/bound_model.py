@@ -49,9 +49,10 @@ from modeshift.models.service import (
     defer_tools,
 )
 from modeshift.modes.errors import ProviderError
+from modeshift.modes.plain_data import JsonObject
 
 Declared = tuple[Runnable[LanguageModelInput, AIMessage], str]
-"""A model with tools declared, and a digest of these and the system prompt."""
+"""A model with its tools declared, and a digest of them and the system prompt."""
 
 
 @dataclass(frozen=True)
@@ -69,22 +70,22 @@ class BoundModel:
     """The model's name, as the user wrote it."""
     service: ModelService
     window: int | None = None
-    """How many tokens it reads at most; None if that is not known."""
+    """How many tokens the model reads at most; None if that is not known."""
     time_limit: float = TIME_LIMIT
     first_wait: float = 0.5
-    """Seconds before the second try where the provider names none; before the third twice that."""
+    """Seconds before the second try if the provider names none; before the third, twice that."""
     _declared: dict[tuple[ToolsWay, tuple[str, ...], int | None], Declared] = field(
         default_factory=dict
     )
 
     @cached_property
     def api(self) -> str:
-        """The API through which it is asked; see ``provider_form``."""
+        """The API through which the model is asked; see ``provider_form``."""
         return get_model_api(self.model, self.name.partition(":")[0])
 
     @property
     def is_responses(self) -> bool:
-        """Whether it is asked through OpenAI's Responses API."""
+        """Whether the model is asked through OpenAI's Responses API."""
         return bool(getattr(self.model, "use_responses_api", False))
 
     def write(self, messages: list[AnyMessage], *, splits_calls: bool) -> list[AnyMessage]:
@@ -113,7 +114,7 @@ class BoundModel:
     def _declare(self, way: ToolsWay, first: Sequence[str]) -> Declared:
         names = self.names if way == "rewrite" else [*self.tools]
         # Else the Responses API makes the model give every argument, optional ones too.
-        options: dict[str, Any] = {"strict": False} if self.is_responses else {}
+        options: dict[str, bool] = {"strict": False} if self.is_responses else {}
         bound: Any = _limit(self.model, self.service.max_tokens)
         declared: Any = []
         if names:
@@ -272,11 +273,11 @@ async def _ask(
     bound: BoundModel,
     model: Runnable[LanguageModelInput, AIMessage],
     sent: list[AnyMessage],
-    arguments: dict[str, Any],
+    arguments: JsonObject,
     listener: _Listener,
     config: RunnableConfig,
 ) -> AIMessage:
-    """Raises ``TimeoutError`` if nothing comes for the time limit, whatever the client does."""
+    """Ask once; raises ``TimeoutError`` if nothing comes for the time limit."""
     if _may_be_streamed(bound.model, config):
         config = merge_configs(config, {"callbacks": [listener]})
     async with asyncio.timeout(bound.time_limit) as listener.deadline:

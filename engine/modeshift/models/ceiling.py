@@ -15,14 +15,14 @@ FindCost = Callable[[Mapping[str, Tokens]], Decimal | None]
 
 @dataclass(frozen=True)
 class Ceiling:
-    """An amount that is not zero."""
+    """An amount, which is not zero, of US dollars or tokens."""
 
     amount: Decimal
     in_tokens: bool
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """``2.50`` is in US dollars, ``500000 tokens`` are tokens. Raises ``ValueError``."""
+        """Read ``2.50`` as US dollars, ``500000 tokens`` as tokens. Raises ``ValueError``."""
         match = _AMOUNT.fullmatch(text.strip())
         if match is None or not (amount := Decimal(match[1])):
             raise ValueError(
@@ -31,7 +31,7 @@ class Ceiling:
         return cls(amount, match[2] is not None)
 
     def measure(self, taken: Mapping[str, Tokens], find_cost: FindCost) -> Decimal:
-        """How much of it that is. Raises ``ConfigurationError`` where that is not known."""
+        """What was taken, in this unit. Raises ``ConfigurationError`` if a price is unknown."""
         if not taken:
             return Decimal()
         if unknown := [name for name, each in sorted(taken.items()) if each["unknown"]]:
@@ -67,7 +67,7 @@ class Reached(NamedTuple):
 
     @property
     def allowed(self) -> str:
-        """How much there may be in all, once a person lets it go on for as much again."""
+        """How much is allowed in all, once a person allows as much again."""
         return str(self.spent + self.ceiling.amount)
 
 
@@ -80,7 +80,7 @@ class Ceilings:
     find_cost: FindCost = lambda _: None
 
     def list_reached(self, usage: Usage) -> list[Reached]:
-        """Those that are reached, where a person has not allowed more. May block.
+        """The ceilings that are reached, unless a person has allowed more. May block.
 
         Raises ``ConfigurationError`` where a price is not known.
         """

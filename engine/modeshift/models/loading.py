@@ -21,10 +21,11 @@ from modeshift.models.service import CacheTTL, ModelService, choose_tools_way
 from modeshift.models.usage import find_listed_window
 from modeshift.modes.errors import ConfigurationError, MissingKeyError
 from modeshift.modes.mode import Level, Mode
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 
 PARTS_OF_WINDOW = 4
-"""An answer may take one part of so many of the context window."""
+"""Into how many parts the context window is divided: an answer may take one."""
 _CHAT_COMPLETIONS = "BaseChatOpenAI"
 """LangChain's base class of the integrations whose servers speak Chat Completions."""
 
@@ -37,7 +38,7 @@ class Models:
         default: str | BaseChatModel,
         context_window: int | None = None,
         cache_ttl: CacheTTL = "5m",
-        parameters: Mapping[str, object] | None = None,
+        parameters: Mapping[str, Any] | None = None,
         mode_changes: str = "auto",
         *,
         asks_servers: bool = False,
@@ -156,7 +157,7 @@ def load_model(
     try:
         uses_responses = merged.get("use_responses_api")
         arguments = known.get_arguments(model, uses_responses) if known is not None else {}
-        # Only then it is known which class it is, and how that calls its limits.
+        # Only now it is known which class this is, and what its limits are called.
         chat_model = init_chat_model(model, model_provider=provider, **arguments)
         checked = check_parameters(name, type(chat_model), parameters or {})
         checked |= check_parameters(name, type(chat_model), of_mode or {}, is_trusted=is_trusted)
@@ -178,9 +179,8 @@ def load_model(
 
 
 def _build(
-    loaded: BaseChatModel, provider: str, model: str, arguments: dict[str, Any]
+    loaded: BaseChatModel, provider: str, model: str, arguments: JsonObject
 ) -> BaseChatModel:
-    """The model again, with these arguments."""
     is_openais = _CHAT_COMPLETIONS in {parent.__qualname__ for parent in type(loaded).__mro__}
     if is_openais and provider != "langsmith":  # its address is not in the arguments
         from modeshift.models import openai_chat  # noqa: PLC0415  # langchain-openai is an extra

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 
 from modeshift.models.providers import PROVIDERS, is_local
+from modeshift.modes.plain_data import JsonObject
 
 SECONDS = 3.0
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)", re.M)
@@ -63,20 +64,20 @@ def _ask_chat(client: httpx.Client, address: str, model: str) -> ModelServer:
 
 
 def _ask_ollama(client: httpx.Client, address: str, model: str) -> ModelServer:
-    """By ``num_ctx``, not by what the model could read: Ollama silently drops what is beyond."""
+    """The window is ``num_ctx``, not what the model could read: Ollama silently drops the rest."""
     shown = _get(client, "POST", f"{address}/api/show", json={"model": model})
     size = _NUM_CTX.search(str(shown.get("parameters")))
     has_tools = "tools" in shown["capabilities"] if "capabilities" in shown else None
     return ModelServer(int(size[1]) if size else None, has_tools)
 
 
-def _get(client: httpx.Client, method: str, url: str, **more: Any) -> dict[str, Any]:
+def _get(client: httpx.Client, method: str, url: str, **more: Any) -> JsonObject:
     """The answer's JSON object; empty for another answer. Raises ``httpx.TransportError``."""
     response = client.request(method, url, **more)
     if response.is_server_error:
         raise httpx.TransportError(f"{url} answers {response.status_code}")
     try:
         body = response.json() if response.is_success else None
-    except ValueError:  # a page, say
+    except ValueError:  # such as a web page
         body = None
     return body if isinstance(body, dict) else {}

@@ -29,6 +29,7 @@ from typing_extensions import override
 
 from modeshift.messages.instructions import remove_instructions
 from modeshift.messages.repair import VOID, remove_marks
+from modeshift.modes.plain_data import JsonObject
 from modeshift.prompts import render_summary_request
 
 HELP = """\
@@ -45,7 +46,7 @@ so that everything works without a key. One command a line; " & " joins several 
 For a real model set MODEL in .env, such as MODEL=anthropic:claude-sonnet-5-5 with \
 ANTHROPIC_API_KEY, and start again; .env.example says more."""
 
-OfflineCall = tuple[str, dict[str, Any]]
+OfflineCall = tuple[str, JsonObject]
 """A tool's name and its arguments."""
 _EDITS = ("write_file", "edit_file")
 _KEYWORDS = ("write", "chang", "file", "run", "command")
@@ -61,7 +62,7 @@ class OfflineStep:
 
     @property
     def keywords(self) -> tuple[str, ...]:
-        """How words begin that describe a mode which can take the step."""
+        """Beginnings of words that describe a mode which can take the step."""
         is_markdown = all(
             name in _EDITS and args["path"].endswith(".md") for name, args in self.calls
         )
@@ -179,16 +180,18 @@ class LocalModel(BaseChatModel):
         """The next message of the conversation; ``tools`` are the names of those bound."""
 
     @override
-    def _generate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
+    def _generate(self, messages: list[BaseMessage], *_: object, **kwargs: object) -> ChatResult:
         answer = self.answer(messages, _list_names(kwargs))
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
     @override
-    async def _agenerate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
+    async def _agenerate(
+        self, messages: list[BaseMessage], *_: object, **kwargs: object
+    ) -> ChatResult:
         return self._generate(messages, **kwargs)
 
 
-def _list_names(options: Mapping[str, Any]) -> frozenset[str]:
+def _list_names(options: JsonObject) -> frozenset[str]:
     return frozenset(tool["function"]["name"] for tool in options.get("tools", ()))
 
 
@@ -207,7 +210,7 @@ class OfflineModel(LocalModel):
 
     @override
     async def _astream(
-        self, messages: list[BaseMessage], *_: Any, **kwargs: Any
+        self, messages: list[BaseMessage], *_: object, **kwargs: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
         for chunk in _split(self.answer(messages, _list_names(kwargs))):
             yield ChatGenerationChunk(message=chunk)
@@ -234,7 +237,7 @@ class _Progress:
     def __init__(self, steps: list[OfflineStep]) -> None:
         self._left = list(steps)
         self._results: list[str] = []
-        # Of the step that is next:
+        # About the next step:
         self._has_asked = False
         """Whether a switch was asked for."""
         self._is_refused = False
@@ -290,7 +293,6 @@ class _Progress:
 
 
 def _list_modes(first: BaseMessage) -> dict[str, str]:
-    """When to use each mode, by its slug, as the system prompt says."""
     match = _MODES.search(first.text) if isinstance(first, SystemMessage) else None
     return dict(_MODE.findall(match[1])) if match else {}
 

@@ -5,7 +5,7 @@ refuse a call without it ("missing thought_signature"). An answer without ``fini
 if its JSON is, or if its stream ended with ``[DONE]``. A streamed refusal keeps its words.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +17,12 @@ from openai import APIError, BaseModel
 from typing_extensions import override
 
 from modeshift.messages.chat_history import ORIGIN
+from modeshift.modes.plain_data import JsonObject
 from modeshift.workarounds.openai import WHOLE, tell_ends_apart
 
 _FIELDS = {"reasoning_content": str, "reasoning": str, "reasoning_details": list}
 _EXTRA = "extra_content"
-"""Beside a call: Gemini's signature, in Google's own form of the format."""
+"""The field beside a call with Gemini's signature, in Google's own form of the format."""
 _JOINED = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
@@ -32,7 +33,7 @@ else:
 
 
 def build_extended(integration: type[BaseChatOpenAI], **arguments: object) -> BaseChatOpenAI:
-    """A model of ``integration``, with what that class of LangChain's leaves out."""
+    """A model of LangChain's class ``integration``, with what that class leaves out."""
     model = _extend(integration)(**arguments)
     tell_ends_apart(model.root_async_client)
     return model
@@ -51,7 +52,7 @@ class _Extended(_Base):
 
     @override
     def _create_chat_result(
-        self, response: dict[str, Any] | BaseModel, generation_info: dict[str, Any] | None = None
+        self, response: JsonObject | BaseModel, generation_info: JsonObject | None = None
     ) -> ChatResult:
         body = response.model_dump(warnings=False) if isinstance(response, BaseModel) else response
         if not isinstance(body, dict):
@@ -72,7 +73,7 @@ class _Extended(_Base):
 
     @override
     def _convert_chunk_to_generation_chunk(
-        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: Any
+        self, chunk: JsonObject, default_chunk_class: type, base_generation_info: Any
     ) -> ChatGenerationChunk | None:
         choices = chunk.get("choices") or []
         for choice in choices:
@@ -86,11 +87,9 @@ class _Extended(_Base):
             self._keep(choices[0]["delta"], made.message, is_part=True)
         return made
 
-    def _keep(
-        self, source: Mapping[str, Any], message: BaseMessage, *, is_part: bool = False
-    ) -> None:
+    def _keep(self, source: JsonObject, message: BaseMessage, *, is_part: bool = False) -> None:
         """Note on ``message`` what the server said beside the words and the calls."""
-        kept: dict[str, Any] = {
+        kept: JsonObject = {
             name: value
             for name, kind in _FIELDS.items()
             if isinstance(value := source.get(name), kind) and value
@@ -103,7 +102,7 @@ class _Extended(_Base):
             id: call[_EXTRA] for call in calls if call.get(_EXTRA) and (id := call.get("id"))
         }:
             kept[_EXTRA] = extra
-        if kept or calls:  # what made the ids
+        if kept or calls:  # the server that made the ids
             message.additional_kwargs |= {**kept, ORIGIN: {self.origin: True}}
         if refusal := source.get("refusal"):
             message.additional_kwargs["refusal"] = refusal
@@ -111,17 +110,17 @@ class _Extended(_Base):
     @override
     def _get_request_payload(
         self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: object
-    ) -> dict[str, Any]:
-        payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
+    ) -> JsonObject:
+        payload: JsonObject = super()._get_request_payload(input_, stop=stop, **kwargs)
         messages = self._convert_input(input_).to_messages()
-        # Over the Responses API there are none.
+        # A payload for the Responses API has no messages.
         for message, sent in zip(messages, payload.get("messages", ()), strict=False):
             if isinstance(message, AIMessage):
                 _restore(message.additional_kwargs, sent, self.origin)
         return payload
 
 
-def _restore(kept: Mapping[str, Any], sent: dict[str, Any], origin: str) -> None:
+def _restore(kept: JsonObject, sent: JsonObject, origin: str) -> None:
     """Add to an assistant's message that is sent what its server said beside it."""
     content = sent.get("content")
     if isinstance(content, list) and all(part.get("type") == "text" for part in content):
@@ -136,9 +135,8 @@ def _restore(kept: Mapping[str, Any], sent: dict[str, Any], origin: str) -> None
             call[_EXTRA] = extra
 
 
-def _join(details: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The details; those that are parts of one streamed text are joined."""
-    last: dict[str, Any] = {}
+def _join(details: list[JsonObject]) -> Iterator[JsonObject]:
+    last: JsonObject = {}
     for detail in details:
         part = detail.get("part", detail)
         text = _JOINED.get(part.get("type")) if "part" in detail else None

@@ -56,7 +56,7 @@ _LOOKS = re.compile(
     """,
     re.VERBOSE,
 )
-# A value that is said to be a secret: in a URL, a header, an assignment.
+# A value whose name says that it is a secret: in a URL, a header, an assignment.
 _SAID = re.compile(
     r"""
     (?<=://) [^\s/:@]* : (?P<url>[^\s/@]{3,}) @
@@ -100,7 +100,7 @@ def find_secrets() -> tuple[str, ...]:
 
 TRIES = 3
 LONGEST_WAIT = 60.0
-"""Seconds; a provider that asks to wait longer is not asked again."""
+"""Seconds; a provider that wants a longer wait is not asked again."""
 MAX_DETAIL = 600
 MAX_READ = 20_000
 """Characters of an error in which secrets are looked for; no more than these are shown."""
@@ -285,7 +285,6 @@ def _advice(error: Exception, model: str, *, has_begun: bool) -> str:
 
 
 def _find_kind(error: Exception) -> type[Exception] | None:
-    """The kind of the error, among those that ``_advice`` knows."""
     kind = next((kind for kind in _ADVICE if isinstance(error, kind)), None) or _classify(error)
     if kind is None and getattr(error, "code", None) == "model_not_found":
         return ModelNotFoundError  # the Responses API answers 400
@@ -334,7 +333,6 @@ def _said(error: Exception) -> str:
 
 
 def _read_words(body: object) -> Iterator[str]:
-    """The words of an error's body, in the forms that services give it."""
     match body:
         case str():
             yield body

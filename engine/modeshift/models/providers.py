@@ -1,4 +1,4 @@
-"""``Provider``: what is known of each, and what may be set of its models, such as the effort."""
+"""``Provider``: what is known of a provider, and which parameters of its models may be set."""
 
 import os
 import re
@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib.util import find_spec
-from typing import Any
 from urllib.parse import urlsplit
 
 from langchain_core.language_models import BaseChatModel
 
 from modeshift.modes.errors import ConfigurationError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.project import say_how_to_add
 
 TIME_LIMIT = 600.0
 """Seconds without a byte before a request is given up, with every provider."""
-_LIMITS: dict[str, Any] = {
+_LIMITS: JsonObject = {
     "max_retries": 0,  # models/bound_model.py decides how often a model is asked
     **dict.fromkeys(("timeout", "request_timeout", "default_request_timeout"), TIME_LIMIT),
     # LangChain's default ends a stream of OpenAI's after two minutes of silent reasoning.
@@ -26,7 +26,7 @@ _LIMITS: dict[str, Any] = {
 """Fields of integrations that set a limit, under all their names, with our values."""
 
 
-def get_limits(integration: type[BaseChatModel]) -> dict[str, Any]:
+def get_limits(integration: type[BaseChatModel]) -> JsonObject:
     """The arguments that make a client not retry, and give up after the time limit."""
     return {
         field.alias or name: _LIMITS[name]
@@ -47,7 +47,7 @@ class Provider:
     default_address: str = ""
     needs_key_elsewhere: bool = True
     """Whether a server at another address needs a key too."""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, object] = field(default_factory=dict)
     """Arguments for its client beside the model's name."""
 
     def address(self) -> str | None:
@@ -77,7 +77,7 @@ class Provider:
                 problems.append(f"{name} to be a URL such as {example}, not {value!r}")
         return problems
 
-    def get_arguments(self, model: str, responses: bool | None = None) -> dict[str, Any]:
+    def get_arguments(self, model: str, responses: bool | None = None) -> JsonObject:
         """The arguments for ``init_chat_model``, beside the model's name.
 
         ``responses``: whether the user wants OpenAI's Responses API; None to go by the address.
@@ -111,9 +111,7 @@ def is_at_openai(address: str | None) -> bool:
     return host == "api.openai.com" or host.endswith(".api.openai.com")
 
 
-def choose_openai_api(
-    model: str, address: str | None, responses: bool | None = None
-) -> dict[str, Any]:
+def choose_openai_api(model: str, address: str | None, responses: bool | None = None) -> JsonObject:
     """The arguments that choose which of OpenAI's two APIs ``model`` is asked through.
 
     At OpenAI it is the Responses API: the newest models take no tools through Chat Completions.
@@ -123,7 +121,7 @@ def choose_openai_api(
     """
     if not (is_at_openai(address) if responses is None else responses):
         return {"use_responses_api": False}
-    options: dict[str, Any] = {"use_responses_api": True, "store": False}
+    options: JsonObject = {"use_responses_api": True, "store": False}
     if not _NO_REASONING.match(model):  # these refuse to include it
         options["include"] = ["reasoning.encrypted_content"]
     return options
@@ -160,7 +158,7 @@ def get_provider(name: str) -> str:
 
 
 def is_local(provider: str) -> bool:
-    """Whether it is Ollama, or a server behind ``OPENAI_BASE_URL``: one's own, or a gateway."""
+    """Whether the provider is Ollama, or an own server or gateway at ``OPENAI_BASE_URL``."""
     if provider == "openai":
         return not is_at_openai(PROVIDERS[provider].address())
     return provider == "ollama"
@@ -200,7 +198,7 @@ def check_parameters(
     parameters: Mapping[str, object],
     *,
     is_trusted: bool = True,
-) -> dict[str, Any]:
+) -> JsonObject:
     """``parameters`` by the names that ``integration``, the client's class, takes.
 
     ``is_trusted``: the user set them, and not a mode of the workspace. Raises
@@ -230,7 +228,7 @@ def check_parameters(
 
 
 def _refuse(parameter: str) -> str | None:
-    """Why nobody may set it; None if that depends on the model."""
+    """Why nobody may set the parameter; None if that depends on the model."""
     if parameter in HARMLESS:
         return None
     return next((why for names, why in _REFUSED if re.search(names, parameter)), None)

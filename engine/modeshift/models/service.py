@@ -26,15 +26,16 @@ from modeshift.messages.instructions import (
 from modeshift.messages.thinking import Thinking
 from modeshift.models.model_server import ModelServer
 from modeshift.models.provider_errors import is_refused
+from modeshift.modes.plain_data import JsonObject
 
 ToolsWay = Literal["tool_changes", "allowed_tools", "append", "rewrite"]
-"""All tools are declared, and a system message names those added and removed; or each request
-names those of the mode; or nothing but the words in the last message does; or each request
-declares those of the mode alone, and the last message holds the words."""
+"""How a model is told its tools. All tools are declared, and a system message names those added
+and removed; or each request names those of the mode; or only the words in the last message do; or
+each request declares those of the mode alone, with the words in the last message."""
 NEED_NOTHING: tuple[ToolsWay, ...] = ("append", "rewrite")
 """The ways that every server takes, with the words in the last message."""
 PART_FOR_TOOLS = 6
-"""All tools may take this part of the window, or ``append`` leaves too little of it."""
+"""All tools may take a sixth of the window, or ``append`` leaves too little of it."""
 TOOL_CHANGES_BETA = "mid-conversation-tool-changes-2026-07-01"
 _DATE = re.compile(r"-20\d{6}$")
 
@@ -68,8 +69,8 @@ def choose_tools_way(
     return best
 
 
-def _find_profile(model: BaseChatModel) -> dict[str, Any]:
-    """What LangChain knows of the model; a date behind its name makes no other of it."""
+def _find_profile(model: BaseChatModel) -> JsonObject:
+    """What LangChain knows of the model, whose name may end with a date."""
     name = str(getattr(model, "model", ""))
     if not model.profile and (plain := _DATE.sub("", name)) != name:
         known = init_chat_model(plain, model_provider="anthropic", api_key="none").profile
@@ -77,12 +78,12 @@ def _find_profile(model: BaseChatModel) -> dict[str, Any]:
     return dict(model.profile or {})
 
 
-def defer_tools(tools: Sequence[dict[str, Any]], first: Collection[str]) -> list[dict[str, Any]]:
+def defer_tools(tools: Sequence[JsonObject], first: Collection[str]) -> list[JsonObject]:
     """Anthropic's declared tools; those that the thread's first mode lacks are not shown yet."""
     return [tool if tool["name"] in first else {**tool, "defer_loading": True} for tool in tools]
 
 
-def choose_tools(way: ToolsWay, names: Sequence[str], *, is_responses: bool) -> dict[str, Any]:
+def choose_tools(way: ToolsWay, names: Sequence[str], *, is_responses: bool) -> JsonObject:
     """The arguments of a request that say which of the declared tools the model may call."""
     if way != "allowed_tools":
         return {}
@@ -138,7 +139,7 @@ CHECKING = frozenset(
         *("claude-haiku-5-5", "claude-opus-5-5", "claude-sonnet-5-5"),
     }
 )
-"""The models that check; the same name with a date behind it is the same model."""
+"""The models that check what stands before their thinking; a name may end with a date."""
 UPDATING = CHECKING - {"claude-haiku-5-5"}
 """The models that keep what they say between calls to themselves, unless asked for it."""
 _GPT_CHECKING = re.compile(r"gpt-(6\.[2-9]|[7-9])")
@@ -209,9 +210,9 @@ class OptionalFields:
         return {"type": "ephemeral", **ttl} if self.caches else None
 
     @cached_property
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self) -> JsonObject:
         """The arguments for the model's client."""
-        arguments: dict[str, Any] = {}
+        arguments: JsonObject = {}
         if self.mark is not None:
             arguments["cache_control"] = self.mark
         if self.drops:
@@ -263,13 +264,13 @@ class ModelService:
         """``name`` is the model's, as the user wrote it; ``is_set``: the user chose the way."""
         self.is_set = is_set
         self.fields = OptionalFields.of(name, ttl, way)
-        """For the next request, but for the way that a thread keeps."""
+        """The fields of the next request; a thread may keep another of the ways."""
         self.server: ModelServer | None = None
         """What its server says; None until it has been asked."""
         self.max_tokens: int | None = None
-        """What bounds an answer where nobody else does: a quarter of what the server reads."""
+        """The limit of an answer if nobody else sets one: a quarter of what the server reads."""
         self.unshown = frozenset[str]()
-        """The messages whose images are not sent: with them it refused a request."""
+        """The ids of messages whose images are not sent: the service refused them."""
         self._name = name
 
     def choose_way(self, all_tools: int, window: int | None) -> tuple[ToolsWay, str]:

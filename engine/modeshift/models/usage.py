@@ -17,14 +17,14 @@ _WRITES = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_to
 
 
 class Tokens(TypedDict):
-    """What the answers of one model took."""
+    """The tokens that the answers of one model took."""
 
     answers: int
-    """How many said what they took."""
+    """How many answers said what they took."""
     unknown: int
-    """How many did not; the sums are without these."""
+    """How many answers did not; the sums leave them out."""
     input: int
-    """All of it, that from the cache and that written to it among it."""
+    """All input, with what was read from the cache and what was written to it."""
     output: int
     cache_read: int
     cache_write: int
@@ -45,18 +45,18 @@ class Usage(TypedDict, total=False):
     """What a thread has taken; as an update, what is added to that."""
 
     thread: dict[str, Tokens]
-    """By the model's name, as the user wrote it."""
+    """What was taken in all, by the model's name, as the user wrote it."""
     turn: dict[str, Tokens] | None
     """What the last turn took of it; None, which is only in updates, begins a turn."""
     allowed: dict[str, str]
     """By ``turn`` and ``thread``, how much a person has allowed beyond the ceiling there is."""
     last: Fill | None
-    """As of the last answer; None after a compaction, until the next one."""
+    """How full the window was at the last answer; None after a compaction, until the next one."""
 
 
 NEW_TURN = Usage(turn=None)
 NO_FILL = Usage(last=None)
-"""The update after what the last answer was given to has been replaced by something shorter."""
+"""The update after a compaction: how full the window is will be known at the next answer."""
 
 
 def count_answer(answer: AIMessage, model: str, window: int | None) -> Usage:

@@ -1,7 +1,7 @@
 """``Decided``: what a person can say to the calls that ask, and what the engine makes of it."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from langchain_core.messages.tool import ToolCall, tool_call
 
@@ -18,7 +18,7 @@ from modeshift.tools.tool import Tool
 
 POLICIES = tuple(policy.value for policy in Approvals)
 _CALL = Judged(tool_call(name="-", args={}, id="call"), Verdict("ask", "-"))
-"""A call that is no switch."""
+"""Stands for any call that is no switch."""
 _YES, _NO = Approve(type="approve"), Reject(type="reject")
 
 
@@ -29,13 +29,13 @@ class Decided(NamedTuple):
     event: str
     switch: Pending | None = None
     meant: Pending | None = None
-    """The switch as it was decided; ``switch`` is what the engine has made of it."""
+    """The switch as it was decided; ``switch`` is what the engine makes of it."""
 
 
 def list_decided(
     deps: AgentDeps, context: CallContext, switching: Iterable[Tool]
 ) -> Iterator[Decided]:
-    """All that can be decided on a call, on a switch or a sub-task, and on both."""
+    """All decisions on a call, on a switch or a sub-task, and on both."""
     for what, said in (("a person approves a call", _YES), ("a person says no", _NO)):
         yield Decided(what, *_settle(deps, context, [_CALL], {"call": said}))
     for tool in switching:
@@ -56,7 +56,7 @@ def list_decided(
 def _list_answers(
     tool: Tool, judged: Judged, slug: str, others: Iterable[str]
 ) -> Iterator[tuple[str, Pending, Mapping[str, Decision]]]:
-    """What can be said to one call, and what is meant by it."""
+    """The answers to one call, each with the switch that the person means."""
     meant = Pending(slug, tool.spec.effect.starts_subtask, None)
     if judged.verdict.is_by_edge:
         yield "nobody is asked about", meant._replace(how="by edge"), {}
@@ -83,7 +83,7 @@ def _edit(tool: Tool, slug: str, words: str = "-") -> Edit:
 
 
 def _settle(
-    deps: AgentDeps, context: CallContext, judged: list[Judged], decisions: Mapping[str, Any]
+    deps: AgentDeps, context: CallContext, judged: list[Judged], decisions: Mapping[str, Decision]
 ) -> tuple[str, Pending | None]:
     """The event that ``review`` sends, and the switch that is then due."""
     question = JudgedQuestion("", Asked(digest="", contents={}), context, judged)

@@ -14,7 +14,7 @@ from modeshift.proof.seats import Seats
 from modeshift.threads.deps import AgentDeps
 
 Watch = Callable[[Place, Move, Place, Place], bool]
-"""Sees each move, and both its ends as they are kept; whether to stop."""
+"""Gets each move, with the places kept for its start and its end; returns whether to stop."""
 
 
 _BY_FACTS = (Phase.THINKING, Phase.REVIEWING, Phase.SWITCHING)
@@ -23,14 +23,14 @@ _BY_FACTS = (Phase.THINKING, Phase.REVIEWING, Phase.SWITCHING)
 class Exploration:
     """A breadth-first walk over places.
 
-    Not ``is_exact``, a sub-task knows that some conversation waits for it, and not which: what
-    happens in it depends on how it began alone. At its end all go on that began one like it.
+    Unless ``is_exact``, a sub-task knows that a conversation waits for it, but not which one: what
+    happens in it depends only on how it began. At its end, all go on that began one like it.
     """
 
     def __init__(
         self, deps: AgentDeps, facts: frozenset[str] = frozenset(), *, is_exact: bool = False
     ) -> None:
-        # Whether the test files have changed is what the place says.
+        # The place itself says whether the test files have changed.
         tests = deps.tests and deps.tests.model_copy(update={"files": ()})
         self.deps = deps = replace(deps, tests=tests)
         self.seats = Seats(deps, facts)
@@ -38,7 +38,7 @@ class Exploration:
         self._is_many = len(deps.catalog) > MANY and not is_exact
         self._moves = Moves(deps, self.seats, Nodes(deps, facts), is_exact=is_exact)
         self.places: dict[Place, tuple[Place, Move] | None] = {}
-        """Each with the move that led to it first."""
+        """The places, each with the move that led to it first."""
         self.transitions = 0
         self._of_workspace = {name for name in facts if deps.facts[name].scope == "workspace"}
         self._callers: dict[Task, dict[Frame, None]] = {}
@@ -47,7 +47,7 @@ class Exploration:
         self._any = Frame(deps.catalog.default, deps.approvals.value, None, ())
 
     def list_seats(self) -> Iterator[Place]:
-        """With many modes: a thread in each, at each depth, whatever holds of what can hold."""
+        """With many modes: a thread in each mode, at each depth, with all facts that can hold."""
         deps, facts = self.deps, self.seats.free_facts()
         depths = range(1, deps.subtask_depth + 1)
         for slug in deps.catalog:
@@ -60,7 +60,7 @@ class Exploration:
         return next(other for other in self.deps.catalog if other != slug)
 
     def _keep(self, place: Place) -> Place:
-        """The place under which it is kept."""
+        """The kept place that stands for this one."""
         if self._is_exact:
             return place
         if self._is_many:
@@ -112,7 +112,7 @@ class Exploration:
             return
         self.places[place] = via
         self._waiting.append((place, None))
-        # Under another limit it ends alike: the host can set that one behind it.
+        # Under a limit it ends in the same way: the host can set that limit afterwards.
         is_end = place.phase == Phase.RETURNING and place.limit is None
         if is_end and place.task is not None and not self._is_exact:
             self._ends.setdefault(place.task, []).append(place)
@@ -126,8 +126,8 @@ class Exploration:
             self._call(to.task, frame._replace(then=then))
 
     def forget(self, frame: Frame) -> Frame:
-        """Without what of the conversation does not matter at the sub-task's end."""
-        # Of the workspace's facts there are the sub-task's then.
+        """The frame without what no longer matters when the sub-task ends."""
+        # What holds of the workspace is then what the sub-task knows.
         facts = frozenset[str]() if self._is_many else frame.facts - self._of_workspace
         return frame._replace(then=(), facts=facts)
 

@@ -22,9 +22,9 @@ _NODE_OF = {
     Phase.SWITCHING: "switch_mode",
     Phase.RETURNING: "end_subtask",
 }
-"""The node that finds what the host has written into the state; in the others it is no matter."""
+"""The nodes to which it matters that the host has written into the state, by phase."""
 MANY = 10
-"""Modes. Where there are more, the host sets no limit on the way: see ``prove``."""
+"""With more modes than this, the host sets no limit on the way: see ``prove``."""
 _EVENTS = frozenset(Event)
 DONE, SAID = Outside(), Outside(is_said=True)
 WHO = frozenset({"model", "person", "says", "host", "edge", "end", "illegal"})
@@ -47,14 +47,14 @@ class Moves:
     """The moves from each place."""
 
     def __init__(self, deps: AgentDeps, seats: Seats, nodes: Nodes, *, is_exact: bool) -> None:
-        """``is_exact``: what the host does is tried everywhere, not once in a seat."""
+        """``is_exact``: what the host can do is tried in each place, not once in a seat."""
         self._deps = deps
         self._seats = seats
         self._nodes = nodes
         self._real = Nodes(deps, seats.facts, is_direct=True)
         self._is_exact = is_exact
         self._machine = deps.machine
-        self._valid: dict[Any, bool] = {}
+        self._valid: dict[object, bool] = {}
         self._others = {
             slug: [other for other in deps.catalog if other != slug] for slug in deps.catalog
         }
@@ -84,14 +84,14 @@ class Moves:
         return _guard(place, self._end(place))
 
     def _go(self, place: Place, seen: Seen) -> Place:
-        """Where the events lead that the node of the place's phase chooses."""
+        """Where the events lead that the node of this phase chooses."""
         now = Configuration(place.mode, place.phase)
         for event in choose(Phase(place.phase), seen):
             now = self._send(now, event)
         return place._replace(phase=now.phase)
 
     def _end_turn(self, to: Place) -> Place:
-        """The place, or where a thread goes whose turn has ended there."""
+        """The place, or where the end of a turn leads from it."""
         if to.phase != Phase.IDLE or self._deps.catalog[to.mode].then is None:
             return to
         now = Configuration(to.mode, to.phase)
@@ -135,7 +135,7 @@ class Moves:
                 yield Move(who, decided.what, to, given)
 
     def _list_decided(self, place: Place) -> Iterator[Decided]:
-        """What can be decided; with a sub-task another one, in the exact exploration."""
+        """All decisions; in the exact exploration also on two sub-tasks at once."""
         yield from self._seats.decided(place)
         tasks = self._seats.tasks(place) if self._is_exact else []
         policies, events = (None, *POLICIES), (Event.SWITCH, Event.ACT)
@@ -173,7 +173,7 @@ class Moves:
         return self._valid[key]
 
     def _check(self, place: Place, event: Event, to: Place) -> None:
-        """The chart of the real modes leads where the node does."""
+        """Check that the chart of the real modes leads where the node does."""
         chart = self._send(Configuration(place.mode, place.phase), event, to.mode)
         if chart != (to.mode, to.phase):
             raise ModeshiftError(f"the chart leads to {chart}, and the node to {to.mode!r}")
@@ -198,7 +198,7 @@ class Moves:
                 yield Move("host" if name else "end", f"{what}, and has written a plan", to, given)
 
     def _leave_own(self, place: Place) -> Iterator[Move]:
-        """The events of the clone's own; behind a node of its own, which may run a command."""
+        """The clone's own events, after a node of its own, which may run a command."""
         is_own = place.phase not in PHASES
         for source, event in self._deps.chart.targets:
             if source == place.phase and (is_own or event not in _EVENTS):
@@ -220,7 +220,7 @@ class Moves:
             if limit == limits[0] and place.limit is None:
                 to = self._nodes.run("intake", place, Outside("limit", limit))
                 yield Move("host", f"the host sets the limit {limit} during the run", to, given)
-        # What the host sets counts over what a person has chosen with the switch before.
+        # The host's setting wins over what a person has chosen with an earlier switch.
         later = place
         if place.switch is not None and place.switch.approvals is not None:
             later = place._replace(switch=place.switch._replace(approvals=None))

@@ -32,7 +32,7 @@ async def _intake(step: Step) -> Update:
 
 
 async def _review(step: Step) -> Update:
-    """No place knows its question, so it is withdrawn: the mode of the calls has changed."""
+    """Withdraw the question, which a place does not know: the mode of the calls has changed."""
     await step.open_question()
     return step.withdraw_question()
 
@@ -44,7 +44,7 @@ async def _switch_mode(step: Step) -> Update:
     return step.begin_subtask(switch) if switch.get("task") else step.enter(switch)
 
 
-_NODES: Mapping[str, Callable[[Step], Awaitable[Any]]] = {
+_NODES: Mapping[str, Callable[[Step], Awaitable[Update]]] = {
     "intake": _intake,
     "review": _review,
     "switch_mode": _switch_mode,
@@ -56,7 +56,7 @@ class Outside(NamedTuple):
     """What happens to a thread from outside, at the node that runs."""
 
     news: str = ""
-    """Which setting the host has made that the thread does not have yet, if any."""
+    """The setting of the host that the thread does not have yet, if any."""
     value: str | None = None
     before: str | None = None
     """The mode that the thread was in before the host wrote another one into its state."""
@@ -74,9 +74,7 @@ class Outside(NamedTuple):
 
 
 class _Host(BaseStore):
-    """A store with what the host has set."""
-
-    news: Mapping[str, Any] = {}  # set for each step
+    news: Mapping[str, object] = {}  # set for each step
 
     @override
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -97,12 +95,12 @@ class _Host(BaseStore):
 class Nodes:
     """The engine's nodes. They cannot tell one mode from another, only whether two are the same.
 
-    So each is run on modes without edges that stand for any, and what it did is kept; what
-    depends on the mode (the chart, the verdict, the limit) is asked of the real ones elsewhere.
+    So each runs on stand-ins, modes without edges, and its result is kept; what depends on the
+    mode (the chart, the verdict, the limit) is asked of the real modes elsewhere.
     """
 
     def __init__(self, deps: AgentDeps, facts: frozenset[str], *, is_direct: bool = False) -> None:
-        """``facts`` are those that count; ``is_direct``: on the modes themselves, every time."""
+        """``facts`` are those that count; ``is_direct``: run on the real modes, every time."""
         self._host = _Host()
         self._runtime = Runtime(store=self._host)
         self._is_direct = is_direct
@@ -122,7 +120,7 @@ class Nodes:
         if self._is_direct:
             return self._run(node, place, outside)
         names = _Names(self._slugs)
-        # No more than whether there is a limit is seen.
+        # A node sees only whether there is a limit.
         limit = place.limit
         renamed = _rename(place, names, limit and _LIMIT)
         if outside.before is not None:
@@ -157,8 +155,8 @@ class Nodes:
         return read_place(merge(state, drive(step.run(_NODES[node]))), self._facts)
 
 
-def drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """What a coroutine returns that waits for nothing."""
+def drive(coroutine: Coroutine[object, None, Any]) -> Any:
+    """Run a coroutine that waits for nothing; returns its result."""
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -167,13 +165,13 @@ def drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 
 class _Names(dict[str, str]):
-    """Other names of modes, each taken from those that are free when it is needed first."""
+    """Stand-ins for names of modes, each taken from the free ones when it is first needed."""
 
     def __init__(self, free: Sequence[str]) -> None:
         super().__init__()
         self._free = free
         self.slugs: dict[str, str] = {}
-        """The names of which these are others."""
+        """The real names, by their stand-ins."""
 
     def __missing__(self, slug: str) -> str:
         self[slug] = name = self._free[len(self)]
@@ -182,7 +180,7 @@ class _Names(dict[str, str]):
 
 
 def _rename(place: Place, names: Mapping[str, str], limit: str | None) -> Place:
-    """The place with other names of modes, under this limit."""
+    """The place with stand-ins for its modes, under this limit."""
     return Place(
         names[place.mode],
         place.phase,

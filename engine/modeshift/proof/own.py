@@ -1,13 +1,13 @@
 """The owner's properties: ``modes/properties.yaml``, and what each means."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from modeshift.modes.edges.conditions import check_condition, parse_condition
 from modeshift.modes.errors import ConfigurationError, describe_misfit
-from modeshift.modes.plain_data import parse_data
+from modeshift.modes.plain_data import JsonObject, parse_data
 from modeshift.modes.policy import only_looks
 from modeshift.proof.moves import Move
 from modeshift.proof.places import Place
@@ -51,14 +51,13 @@ _FILE: TypeAdapter[list[_Never | _Before | _Always]] = TypeAdapter(list[_Never |
 
 
 class Own(NamedTuple):
-    """A property of the owner's."""
+    """A property that the owner has written."""
 
     kind: str
     """``never``, ``before`` or ``always_reachable``."""
     values: Mapping[str, str]
 
     def __str__(self) -> str:
-        """As it is written."""
         if self.kind == "always_reachable":
             return f"{self.kind}: {self.values['mode']}"
         named = ", ".join(f"{key}: {value}" for key, value in self.values.items())
@@ -83,7 +82,7 @@ def read_own(deps: AgentDeps, text: str, name: str) -> list[Own]:
     return properties
 
 
-def _check_names(deps: AgentDeps, values: Mapping[str, Any], name: str) -> None:
+def _check_names(deps: AgentDeps, values: JsonObject, name: str) -> None:
     groups = {spec.group for spec in deps.toolbox.specs if spec.group is not None}
     tools = [*sorted(groups), *(spec.name for spec in deps.toolbox.specs)]
     modes, facts = [*deps.catalog], [*deps.facts]
@@ -138,7 +137,7 @@ def _build_before(values: Mapping[str, str]) -> MoveCheck:
 
 
 def _list_bound(seats: Seats, place: Place, what: str) -> list[str]:
-    """The tools of a group, or of this name, that the model is given, but to look."""
+    """The model's tools of this group or name, without those of a group that only read here."""
     seat = seats.deps.seat(place.mode, place.limit, place.depth)
     specs = [seats.deps.toolbox[name].spec for name in seat.tools]
     return [

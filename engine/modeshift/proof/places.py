@@ -1,7 +1,7 @@
-"""``Place``: a thread as the proof sees it, which is what its rights can depend on."""
+"""``Place``: a thread as the proof sees it, with all that its rights can depend on."""
 
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple, cast
+from collections.abc import Collection
+from typing import NamedTuple, cast
 
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.tool import ToolCall, tool_call
@@ -9,8 +9,10 @@ from langgraph.types import Overwrite
 
 from modeshift.modes.facts import Scope
 from modeshift.modes.phases import Phase
+from modeshift.modes.plain_data import JsonObject
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import CHANGED, NO_FILES
+from modeshift.threads.mailbox import StateValues
 from modeshift.threads.state import Facts, NewTask, Parent, State, Subtask, Switch, put_aside
 
 SCOPES: tuple[Scope, ...] = ("mode", "conversation", "workspace")
@@ -25,17 +27,16 @@ class Pending(NamedTuple):
     then: tuple["Pending", ...] = ()
     """The other sub-tasks of the message."""
     how: str = ""
-    """As in ``Switch``: whether it goes by an edge that asks nobody, or by hand."""
+    """As in ``Switch``: whether an edge decided it without asking, or a person did."""
 
     def __str__(self) -> str:
-        """In words."""
         what = f"{'a sub-task in' if self.is_task else 'the switch to'} {self.target}"
         policy = f", with approvals {self.approvals}" if self.approvals else ""
         return f"{what}{policy}{' ' * bool(self.how)}{self.how}"
 
     @property
     def who(self) -> str:
-        """Who has allowed it, as in ``Move``."""
+        """Who has allowed the switch, as in ``Move``."""
         return "edge" if self.how == "by edge" else "person"
 
 
@@ -58,7 +59,7 @@ class Frame(NamedTuple):
 
 
 class Place(NamedTuple):
-    """One configuration."""
+    """One configuration of a thread."""
 
     mode: str
     phase: str
@@ -84,8 +85,8 @@ def drop_parents(place: Place) -> Place:
     return Place(mode, phase, limit, approvals, switch, task, (), facts)
 
 
-def read_place(state: Mapping[str, Any], known: Collection[str]) -> Place:
-    """The place of a thread in this state; of the facts those that are ``known`` count."""
+def read_place(state: StateValues, known: Collection[str]) -> Place:
+    """The place of a thread in this state; only facts that are ``known`` count."""
     return Place(
         state["mode"],
         state["phase"],
@@ -98,8 +99,8 @@ def read_place(state: Mapping[str, Any], known: Collection[str]) -> Place:
     )
 
 
-def read_true_facts(facts: Mapping[str, Any]) -> frozenset[str]:
-    """The names in the state's key."""
+def read_true_facts(facts: Facts) -> frozenset[str]:
+    """The names of the facts that hold, of those in the state."""
     return frozenset(name for scope in SCOPES for name in facts.get(scope, ()))
 
 
@@ -124,7 +125,7 @@ def _read_parent(parent: Parent, known: Collection[str]) -> Frame:
 
 
 CALLS: list[ToolCall] = [tool_call(name="new_task", args={}, id=str(number)) for number in (0, 1)]
-"""The calls of which a place knows no more than that they are there."""
+"""Calls of which a place knows only that there are some."""
 _SAID, _ASKING = HumanMessage("go", id="said"), AIMessage("", tool_calls=CALLS, id="asking")
 _DONE = AIMessage("done", id="done")
 
@@ -133,7 +134,7 @@ def build_state(deps: AgentDeps, place: Place) -> State:
     """The smallest state that has the place."""
     asks = place.phase in (Phase.REVIEWING, Phase.ACTING, Phase.SWITCHING)
     is_over = place.phase in (Phase.IDLE, Phase.RETURNING)
-    state: dict[str, Any] = {
+    state: JsonObject = {
         "messages": [_SAID, _ASKING] if asks else [_SAID, _DONE] if is_over else [_SAID],
         "mode": place.mode,
         "first_mode": place.mode,
@@ -151,7 +152,7 @@ def build_state(deps: AgentDeps, place: Place) -> State:
 
 
 def build_facts(deps: AgentDeps, names: frozenset[str]) -> Facts:
-    """The state's key for these facts."""
+    """The facts of these names as the state holds them."""
     true = {scope: [name for name in names if deps.facts[name].scope == scope] for scope in SCOPES}
     return cast("Facts", {**true, "tests": "-" if CHANGED in names else NO_FILES})
 
@@ -194,7 +195,7 @@ def _build_parent(deps: AgentDeps, frame: Frame) -> Parent:
     return put_aside(state, mode=frame.mode, call=CALLS[0], then=following, last=None, changes=0)
 
 
-def merge(state: Mapping[str, Any], update: Mapping[str, Any]) -> Mapping[str, Any]:
+def merge(state: StateValues, update: StateValues) -> StateValues:
     """The state after a node's update, as far as a place depends on it."""
     parents = update.get("parents", [])
     is_whole = isinstance(parents, Overwrite)

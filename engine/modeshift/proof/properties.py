@@ -1,4 +1,4 @@
-"""What must hold: of every move, and of all places together."""
+"""The properties that must hold, of every move and of all places together."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
@@ -20,11 +20,11 @@ from modeshift.proof.seats import CLOSED_OFF, STRICTNESS, Probe, Seats
 HELD = "src/"
 _PLAN = PlanLimit({"path": "PLAN.md", "digest": "", "text": "", "paths": [HELD]}, is_current=True)
 _APPLIED = ("person", "edge")
-"""Whose the moves are that apply a switch."""
+"""Who makes the moves that apply a switch."""
 MoveCheck = Callable[[Seats, Place, Move], str | None]
 """Why a move from a place breaks the property; None if it does not."""
 SeatCheck = Callable[[Seats, Place], str | None]
-"""Why it is broken wherever the thread is in this mode, under this limit, so deep."""
+"""Why a property is broken wherever a thread has this mode, limit and depth."""
 
 
 class Property(NamedTuple):
@@ -34,11 +34,11 @@ class Property(NamedTuple):
     of_move: MoveCheck | None = None
     of_seat: SeatCheck | None = None
     must_reach: Callable[[Place], bool] | None = None
-    """From everywhere such a place must be reached, without the host."""
+    """Tells the places of which one must be reachable from everywhere, without the host."""
     applies: Callable[[Seats, Place], bool] = lambda _seats, _place: True
-    """From which places it must be."""
+    """From which places one must be reachable."""
     whose: Collection[str] = WHO - {"host"}
-    """Whose moves it is about."""
+    """Whose moves the property is about."""
 
 
 def _grows(seats: Seats, place: Place, move: Move) -> str | None:
@@ -51,7 +51,7 @@ def _grows(seats: Seats, place: Place, move: Move) -> str | None:
 
 
 def _differs(seats: Seats, place: Place, move: Move) -> str | None:
-    """A change of mode, approvals or limit that nobody has made, or of a switch that is due."""
+    """Find a change of mode, approvals, limit or due switch that nobody has made."""
     to, is_end = move.to, len(move.to.parents) < len(place.parents)
     place = move.given or place
     switch, task = place.switch, place.task
@@ -83,7 +83,7 @@ def _differs(seats: Seats, place: Place, move: Move) -> str | None:
 
 
 def _follows(seats: Seats, place: Place, move: Move) -> bool:
-    """Whether a turn of the conversation ends there, in a mode whose ``then`` leads there."""
+    """Whether the move ends a turn, in a mode whose ``then`` names the move's new mode."""
     is_end = move.who == "model" and move.to.phase == Phase.IDLE and place.task is None
     return is_end and seats.deps.catalog[place.mode].then == move.to.mode
 
@@ -127,7 +127,7 @@ def _enters_shut(seats: Seats, place: Place, move: Move) -> str | None:
 def _find_shut(
     source: Mode, target: Mode, is_task: bool, values: Mapping[str, bool | None]
 ) -> str | None:
-    """Why there is no open edge: by what the two modes' files say, said once more."""
+    """Why there is no open edge, by the two modes' files; on purpose not by the engine's code."""
     ends = list[tuple[str, dict[str, str | None]]]()
     if target.enter_from is not None and source.slug != target.slug:
         ends.append((source.slug, {edge.source: edge.when for edge in target.enter_from}))
@@ -184,9 +184,9 @@ class _File(NamedTuple):
     """What a mode has by its file."""
 
     tools: frozenset[str]
-    """The names, and those again that it has not only for the read-only sandbox."""
+    """Names of tools, and once more of those that are not for the read-only sandbox alone."""
     calls: tuple[bool, ...]
-    """Of each probe whether it may be made."""
+    """For each probe, whether the call may be made."""
 
 
 def _read_file(seats: Seats, mode: Mode) -> _File:
@@ -206,7 +206,7 @@ def _read_file(seats: Seats, mode: Mode) -> _File:
 
 
 def _has(mode: Mode, tool: ToolSpec, probe: Probe | None) -> bool:
-    """Whether a mode has the tool, or may make the call: by its groups alone, said once more."""
+    """Whether a mode has the tool, or may make the call, by its groups; not by engine code."""
     is_open = _is_held(mode, tool) and not (tool.sandboxed and tool.effect.runs_programs)
     if is_open or _denies(mode, tool, probe):
         return False
@@ -225,12 +225,12 @@ def _has(mode: Mode, tool: ToolSpec, probe: Probe | None) -> bool:
 
 
 def _is_held(mode: Mode, tool: ToolSpec) -> bool:
-    """Whether its file has the tool's group for the read-only sandbox alone."""
+    """Whether the mode's file has the tool's group for the read-only sandbox alone."""
     return any(grant.group == tool.group and grant.sandbox for grant in mode.groups)
 
 
 def _denies(mode: Mode, tool: ToolSpec, probe: Probe | None) -> bool:
-    """Whether a rule for every call, or for this very one, does: of the mode's own the last."""
+    """Whether a rule denies every call, or this very one; of the mode's own the last counts."""
     subject = Subject(tool, probe.args) if probe is not None else None
 
     def is_for(pattern: str, kind: str) -> bool:
@@ -302,7 +302,7 @@ def _runs_unasked(seats: Seats, place: Place) -> str | None:
 
 
 def _writes_beyond(seats: Seats, place: Place) -> str | None:
-    """Under a plan that names one folder."""
+    """Find an edit that would run outside the one folder that the plan names."""
     for probe in (probe for probe in seats.probes if probe.tool.spec.effect.changes_files):
         is_inside = all(str(probe.args[name]).startswith(HELD) for name in probe.tool.spec.paths)
         if not is_inside and seats.judge(place, *probe, _PLAN).kind == "allow":
@@ -311,7 +311,7 @@ def _writes_beyond(seats: Seats, place: Place) -> str | None:
 
 
 def _switches_on(seats: Seats, place: Place) -> str | None:
-    """Where the turn has had its switches."""
+    """Find a mode that can be asked for though the turn has had all of its switches."""
     target = next((slug for slug in seats.deps.catalog if slug != place.mode), None)
     if target is None or not seats.may_switch_again(place, target):
         return None

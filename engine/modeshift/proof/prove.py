@@ -1,4 +1,4 @@
-"""``prove``: explores, holds each property against it, and finds the shortest way to break one."""
+"""``prove``: explores, checks each property, and finds the shortest way to break one."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ from modeshift.threads.deps import AgentDeps
 MAX_DEPTH = 2
 """How deep sub-tasks are explored; those deeper down can do no more."""
 MOST = 20_000
-"""Places among which the shortest way is looked for."""
+"""How many places are searched for the shortest way."""
 EDGES = "every edge can be taken"
 
 
@@ -35,7 +35,7 @@ class PropertyResult:
 
 @dataclass
 class Proof:
-    """What was explored, and what came of it."""
+    """What was explored, and whether the properties hold."""
 
     configurations: int
     transitions: int
@@ -44,12 +44,12 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Whether every property does."""
+        """Whether every property holds."""
         return not any(result.problem for result in self.results)
 
 
 class _Observer:
-    """Holds the properties against each move, and keeps what the others need."""
+    """Checks each move against the properties, and keeps what those of all places need."""
 
     def __init__(self, exploration: Exploration, properties: Sequence[Property]) -> None:
         self._seats = exploration.seats
@@ -65,13 +65,13 @@ class _Observer:
         self._of_seat = [(rule.name, rule.of_seat) for rule in properties if rule.of_seat]
         self._seen = set[tuple[str, str | None, str, int]]()
         self.problems: dict[str, tuple[str, Place, list[str]]] = {}
-        """By property why it is broken, and where by which step."""
+        """By property, why it is broken, and in which place by which steps."""
         self.reach = Reach(exploration)
         self.phases = set[tuple[str, str]]()
         self.entered = set[tuple[str, str, bool]]()
 
     def watch(self, place: Place, move: Move, bare: Place, to: Place) -> bool:
-        """Sees each move; False, for the others are to be seen, too."""
+        """Check a move; returns False, as the others are to be checked, too."""
         self.phases.add((place.phase, to.phase))
         if move.who != "host":
             self.reach.note(place, move, bare, to)
@@ -88,7 +88,7 @@ class _Observer:
         return False
 
     def _look(self, bare: Place, move: Move, to: Place) -> None:
-        """Look at the seat of a place that is reached first."""
+        """Check the seat of a place, if it is the first with it."""
         seat = to.mode, to.limit, to.approvals, to.depth
         for name, check in self._of_seat if seat not in self._seen else ():
             if (problem := check(self._seats, to)) is not None:
@@ -97,7 +97,7 @@ class _Observer:
 
 
 def prove(deps: AgentDeps, own: Sequence[Own] = ()) -> Proof:
-    """Explore every configuration of these modes, and hold the properties against them."""
+    """Explore every configuration of these modes, and check the properties in them."""
     properties = [*BUILT_IN, *map(build_own, own)]
     deps = replace(deps, subtask_depth=min(deps.subtask_depth, MAX_DEPTH))
     exploration = Exploration(deps, find_facts(deps, own))
@@ -134,7 +134,7 @@ def prove(deps: AgentDeps, own: Sequence[Own] = ()) -> Proof:
 def _check_limits(
     seats: Seats, properties: Sequence[Property]
 ) -> dict[str, tuple[str, Place, list[str]]]:
-    """As above for each mode and limit, as if a thread began there: one step is enough."""
+    """Check each mode under each limit, as if a thread began there: one step is enough."""
     problems: dict[str, tuple[str, Place, list[str]]] = {}
     for mode, limit in product(seats.deps.catalog, seats.deps.catalog):
         start = Place(mode, Phase.IDLE, None, Approvals.AUTO)
@@ -162,7 +162,7 @@ def find_facts(deps: AgentDeps, own: Sequence[Own]) -> frozenset[str]:
 
 
 def _list_untaken(deps: AgentDeps, observer: _Observer) -> Iterator[str]:
-    """The chart's edges, and those between modes, that nothing takes."""
+    """The edges of the chart, and those between modes, that no move follows."""
     ways = list(_list_mode_edges(deps))
     has_tasks = any(way is Way.TASK for *_, way in ways)
     unused = () if has_tasks else (Event.RETURN, Event.RETURNED, Event.NEXT)
@@ -183,9 +183,9 @@ def _list_mode_edges(deps: AgentDeps) -> Iterator[tuple[str, str, Edge, Way]]:
 
 
 def find_steps(deps: AgentDeps, exploration: Exploration, place: Place) -> list[str]:
-    """The shortest way there from a new thread.
+    """The shortest way to the place from a new thread.
 
-    Where a sub-task ends on the way, it is looked for with every conversation that waits.
+    If a sub-task ends on the way, the search knows every conversation that waits.
     """
     if place not in exploration.places:
         return [describe_start(place)]

@@ -1,4 +1,4 @@
-"""``Reach``: where a thread can come to without the host, for what must be reached."""
+"""``Reach``: finds the places from which a thread cannot get to a goal without the host."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -10,20 +10,20 @@ from modeshift.proof.places import Frame, Place, Task
 
 
 class Reach:
-    """The steps of the model and of persons, as places are kept in an exploration.
+    """The steps of the model and of persons between the places that an exploration keeps.
 
-    A sub-task comes back to the conversation that began it, with what that had, and only as it
-    can end that begins so: with callers instead of stacks, no other end is its own.
+    A sub-task returns to the conversation that began it, with what that had, and only by an end
+    that such a sub-task can have: the exploration knows callers, and no stacks.
     """
 
     def __init__(self, exploration: Exploration) -> None:
         self._exploration = exploration
         self._next = defaultdict[Place, set[Place]](set)
-        """Without a sub-task's beginning and end."""
+        """The next places of each, without steps into and out of a sub-task."""
         self._calls: dict[Place, list[tuple[Place, Frame]]] = {}
-        """By the place in which a sub-task begins: who begins it."""
+        """The conversations that begin a sub-task, by the place in which it begins."""
         self._ends: dict[Place, dict[tuple[Task, Frame], Place]] = {}
-        """Where it ends under no limit: where who began it goes on."""
+        """By the place of its end under no limit: where each one goes on that began it."""
 
     def note(self, place: Place, move: Move, bare: Place, to: Place) -> None:
         """Add a step, as ``Exploration`` shows it."""
@@ -36,7 +36,7 @@ class Reach:
             self._next[bare].add(to)
 
     def list_stuck(self, goal: Callable[[Place], bool]) -> Iterator[Place]:
-        """The places from which none is reached that is a goal."""
+        """The places from which no goal can be reached."""
         self._add_returns()
         before = dict[Place, list[Place]]()
         for place in self._exploration.places:
@@ -51,14 +51,14 @@ class Reach:
         yield from (place for place in self._exploration.places if place not in reached)
 
     def _list_ends(self, place: Place) -> list[Place]:
-        """Where any goes on that may have begun the sub-task that ends here."""
+        """Where the conversations go on that may have begun the sub-task that ends here."""
         if place.phase != Phase.RETURNING:
             return []
         ends = {*self._ends.get(place._replace(limit=None), {}).values()}
         return [to._replace(limit=place.limit) for to in ends]
 
     def _add_returns(self) -> None:
-        """Steps over each sub-task, the deepest ones first."""
+        """Add a step over each sub-task, the deepest first."""
         for begin in sorted(self._calls, key=lambda place: -place.depth):
             for end in self._find_ends(begin):
                 ends = self._ends.get(end._replace(limit=None), {})

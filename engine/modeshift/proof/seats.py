@@ -20,6 +20,7 @@ from modeshift.calls.ways import Values
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.facts import APPROVED, BUILT_IN, Done, end_unseen
 from modeshift.modes.phases import Phase
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.policy import Approvals, Verdict
 from modeshift.modes.rules.matching import EVERY, list_samples
 from modeshift.proof.decisions import Decided, list_decided
@@ -34,7 +35,7 @@ _ENDS = (True, False), (0, 1, None), (True, False)
 PATHS = ("a.txt", "src/a.py", "plan.md", "Makefile", "AGENTS.md", ".env")
 """Files of which an edit limit may name some; the last ones always ask."""
 PHASES = frozenset(Phase)
-"""Those of the engine."""
+"""The engine's phases."""
 CLOSED_OFF = 1
 """The right to run a command that can change nothing, asked about or not."""
 STRICTNESS = {"deny": 0, "ask": 2, "allow": 3}
@@ -44,24 +45,22 @@ class Probe(NamedTuple):
     """A call that stands for others like it."""
 
     tool: Tool
-    args: dict[str, Any]
+    args: JsonObject
 
     def __str__(self) -> str:
-        """The tool, and what is known of its arguments."""
         values = (str(value) for value in self.args.values() if value is not None)
         return " ".join([self.tool.spec.name, *values])
 
 
 class Seats:
-    """The verdicts, each asked for once; they are those that the nodes ask for."""
+    """The verdicts that the nodes would get, each computed once."""
 
     def __init__(self, deps: AgentDeps, facts: frozenset[str]) -> None:
-        """``facts`` are those that conditions name."""
         self.deps = deps
         self.facts = facts
         own = {name for name in facts if deps.facts[name] not in BUILT_IN}
         self._open = own | ({CHANGED, APPROVED} & facts)
-        """What others decide: functions of the clone's own, and people and programs outside."""
+        """Facts that others decide: functions of the clone, and people and programs outside."""
         specs = [(deps.toolbox[tool.name], tool) for tool in deps.toolbox.specs]
         self.probes = [
             Probe(tool, args)
@@ -72,14 +71,14 @@ class Seats:
         self._switching = [tool for tool, spec in specs if spec.effect.switches_mode]
         self.free: frozenset[frozenset[str]] | None = None
         self._rights: dict[tuple[str, str | None, str], tuple[int, ...]] = {}
-        self._decided: dict[Any, list[Decided]] = {}
-        self._tasks: dict[Any, list[Pending]] = {}
-        self._outcomes: dict[Any, frozenset[frozenset[str]]] = {}
-        self._done: dict[Any, set[Done]] = {}
+        self._decided: dict[object, list[Decided]] = {}
+        self._tasks: dict[object, list[Pending]] = {}
+        self._outcomes: dict[object, frozenset[frozenset[str]]] = {}
+        self._done: dict[object, set[Done]] = {}
         self.files: dict[str, Any] = {}
-        """By mode what ``properties`` has found in its file."""
+        """What ``properties`` has read in each mode's file."""
 
-    def _list_args(self, spec: ToolSpec) -> list[dict[str, Any]]:
+    def _list_args(self, spec: ToolSpec) -> list[JsonObject]:
         files = (file for name in sorted(self.facts) for file in self.deps.facts[name].files)
         paths: list[str | None] = [None] if spec.command else [*PATHS, *files]
         values: dict[str, list[Any]] = dict.fromkeys(spec.paths, paths)
@@ -108,7 +107,7 @@ class Seats:
         return sorted({pattern for rule in rules for pattern in rule.get(tool, {})} - {EVERY})
 
     def rights(self, place: Place) -> tuple[int, ...]:
-        """Of each probe whether it is denied, can change nothing, is asked about or allowed."""
+        """For each probe, whether it is denied, can change nothing, is asked about or allowed."""
         key = place.mode, place.limit, place.approvals
         if key not in self._rights:
             context, values = self._context(place), self.values(place)
@@ -120,18 +119,16 @@ class Seats:
         return self._rights[key]
 
     def judge(
-        self, place: Place, tool: Tool, args: dict[str, Any], plan: PlanLimit | None = None
+        self, place: Place, tool: Tool, args: JsonObject, plan: PlanLimit | None = None
     ) -> Verdict:
-        """The verdict that the nodes would have of such a call, under a plan."""
+        """The verdict that the nodes would get for such a call, under a plan."""
         return self._judge(replace(self._context(place), plan=plan), tool, args, self.values(place))
 
     def _context(self, place: Place) -> CallContext:
         seat = self.deps.seat(place.mode, place.limit, place.depth)
         return CallContext(seat, Approvals(place.approvals))
 
-    def _judge(
-        self, context: CallContext, tool: Tool, args: dict[str, Any], values: Values
-    ) -> Verdict:
+    def _judge(self, context: CallContext, tool: Tool, args: JsonObject, values: Values) -> Verdict:
         targets = list_switch_targets(tool.spec.effect, args)
         if problem := find_problem(self.deps, context, tool, targets, values):
             return Verdict("deny", problem)
@@ -149,7 +146,7 @@ class Seats:
         return {name: name in place.facts for name in self.facts}
 
     def decided(self, place: Place) -> list[Decided]:
-        """All that can be decided there on what the model asks for."""
+        """All decisions on what the model can ask for in the place."""
         key = place.mode, place.limit, place.depth, place.facts
         if key not in self._decided:
             facts = build_facts(self.deps, place.facts)
@@ -158,7 +155,7 @@ class Seats:
         return self._decided[key]
 
     def tasks(self, place: Place) -> list[Pending]:
-        """The sub-tasks that the model may ask for there."""
+        """The sub-tasks that the model may ask for in the place."""
         key = place.mode, place.limit, place.depth, place.facts
         if key not in self._tasks:
             wishes = dict.fromkeys(decided.meant for decided in self.decided(place))
@@ -167,7 +164,7 @@ class Seats:
         return self._tasks[key]
 
     def free_facts(self) -> frozenset[frozenset[str]]:
-        """From now on any call leads to any facts that one can make true in some mode."""
+        """Have any call lead, from now on, to any facts that a call can make true in some mode."""
         starts = (
             Place(slug, Phase.ACTING, None, policy)
             for slug, policy in product(self.deps.catalog, Approvals)
@@ -177,7 +174,7 @@ class Seats:
         return self.free
 
     def outcomes(self, place: Place) -> frozenset[frozenset[str]]:
-        """The facts as they can be after a call that may run here, or a command of an own node."""
+        """The facts that can hold after a call that may run here, or a command of an own node."""
         if not self.facts:
             return _NO_FACTS
         if self.free is not None:
@@ -214,7 +211,7 @@ class Seats:
         return self._done[key]
 
     def describe(self, place: Place, probe: Probe, *, is_run: bool) -> Iterator[Done]:
-        """What may come of a call, as the nodes describe it."""
+        """The possible ends of a call, as the nodes describe them."""
         spec, context = probe.tool.spec, self._context(place)
         call = tool_call(name=spec.name, args=probe.args, id="")
         judged = Judged(call, self.judge(place, *probe), probe.tool, probe.args)
@@ -225,7 +222,7 @@ class Seats:
             yield replace(done, was_alone=was_alone)
         grant = context.seat.mode.grant(spec.group or "")
         if grant is not None and grant.file_regex is not None and spec.name in context.seat.tools:
-            # Some file there is that it names, whether the probes have one or not.
+            # The call names some file, whether or not the probes have one.
             slug, file = place.mode, ("-",)
             yield Done(
                 tool=spec.name,
@@ -237,7 +234,7 @@ class Seats:
             )
 
     def _list_commands(self, place: Place) -> Iterator[Done]:
-        """What may come of a command that a node of the clone's own runs."""
+        """The possible ends of a command that a node of the clone's own runs."""
         for runs_tests, code, was_alone, may_write in product(*_ENDS, (True, False)):
             yield Done(
                 tool="",

@@ -3,8 +3,8 @@
 It adds the question's id to a decision that has none. The server may run it later, even after a
 crash, and the graph refuses it if another question is open by then.
 
-A decision that names no question is not for one that its client cannot have seen: a second click
-would approve what nobody has read.
+A decision that names no question never answers one that its client cannot have seen: a second
+click would approve what nobody has read.
 
 A decision is never queued behind a run that is under way: a second click on "approve" gets a
 409. The server's second protocol (event streaming), in which a decision looks like any other
@@ -17,12 +17,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from modeshift.modes.plain_data import JsonObject
 from modeshift.server.gate import refuse
 from modeshift.server.thread_modes import call_server
 
@@ -30,12 +30,12 @@ _RUNS = re.compile(r"/threads/([^/]+)/runs(/stream|/wait)?")
 _READS = re.compile(
     r"/threads/([^/]+)(?:/(?:history|question|state|stream|runs/(?:[^/]+/)?(?:join|stream|wait)))?"
 )
-"""What shows a client the open question; a search shows those of all threads."""
+"""Requests that show a client the open question; a search shows those of all threads."""
 Client = tuple[str, str, str]
-"""The thread, and what tells clients apart."""
+"""The thread's id, and what tells its clients apart."""
 MAX_READS = 10_000
 SECONDS = 1
-"""Nobody reads a question in a browser and decides in less."""
+"""Nobody reads a question in a browser and decides on it in less time."""
 UNSEEN = "you cannot have read what waits: read the thread, or say which question you answer"
 GONE_ON = (
     "no question is open there: the thread has gone on since; answer what waits now, or fork the "
@@ -52,7 +52,7 @@ class BindAnswers:
     """Whether to add the open question's id to a decision that has none."""
     _started: float = field(default_factory=time.time, init=False)
     _reads: dict[Client, float] = field(default_factory=dict, init=False)
-    """When each client last got something of each thread."""
+    """When each client last read each thread."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on; if it resumes a run, bind the decision to its question first."""
@@ -90,21 +90,21 @@ class BindAnswers:
         await self.app(scope, receive, note_and_send)
 
     async def note_read(self, client: Client) -> None:
-        """The client has got something of its thread."""
+        """Remember that the client has just read its thread."""
         self._reads[client] = time.time()
         if len(self._reads) > MAX_READS:
             del self._reads[next(iter(self._reads))]
 
     async def find_read(self, clients: Sequence[Client]) -> float:
-        """When one of them last did; 0 for never."""
+        """When one of the clients last read its thread; 0 for never."""
         return max(self._reads.get(client, 0) for client in clients)
 
-    async def _bind(self, thread: str, run: dict[str, Any], scope: Scope) -> dict[str, Any] | str:
+    async def _bind(self, thread: str, run: JsonObject, scope: Scope) -> JsonObject | str:
         """The run with the open question's id in its answer; or why it can answer nothing.
 
-        LangGraph keeps the answer that was given at a checkpoint, and would use it again whatever
-        the new one is. Chat UIs name the newest checkpoint. It is left out here: the thread may
-        have gone on from it when the server starts the run, or starts it again.
+        LangGraph keeps the first answer at a checkpoint, and would use it again whatever a later
+        one says. Chat UIs name the newest checkpoint. It is left out here: the thread may have
+        gone on from it when the server starts the run, or starts it again.
         """
         stripped, named = _drop_checkpoint(run), {*_list_checkpoints(run)}
         resume = run["command"]["resume"]
@@ -113,7 +113,7 @@ class BindAnswers:
             return stripped  # the graph compares; reading the thread costs as much as a step
         state = await call_server(Request(scope), "GET", f"/threads/{thread}/state")
         try:
-            now: Any = state.json()
+            now = state.json()
             names = {each["id"]: each["value"]["question"] for each in now["interrupts"]}
             newest = now["checkpoint"]["checkpoint_id"]
             asked = datetime.fromisoformat(now["created_at"]).timestamp() if names else 0
@@ -140,10 +140,10 @@ def _name_client(thread: str, scope: Scope) -> Client:
     return thread, headers.get("authorization", ""), headers.get("user-agent", "")
 
 
-def _parse_resume(body: bytes) -> dict[str, Any] | None:
+def _parse_resume(body: bytes) -> JsonObject | None:
     """The request's body, if its ``command`` has a ``resume``."""
     try:
-        run: Any = json.loads(body)
+        run = json.loads(body)
     except ValueError:
         return None
     command = run.get("command") if isinstance(run, dict) else None
@@ -152,7 +152,7 @@ def _parse_resume(body: bytes) -> dict[str, Any] | None:
     return dict(run)
 
 
-def _list_checkpoints(run: dict[str, Any]) -> Iterator[str]:
+def _list_checkpoints(run: JsonObject) -> Iterator[str]:
     """The ids of the checkpoints that a run names, wherever the server looks for one."""
     config = run.get("config")
     values = config.get("configurable") if isinstance(config, dict) else None
@@ -161,7 +161,7 @@ def _list_checkpoints(run: dict[str, Any]) -> Iterator[str]:
             yield str(id)
 
 
-def _drop_checkpoint(run: dict[str, Any]) -> dict[str, Any]:
+def _drop_checkpoint(run: JsonObject) -> JsonObject:
     kept = {key: one for key, one in run.items() if key not in ("checkpoint", "checkpoint_id")}
     for key in ("config", "configurable", "context"):
         if isinstance(kept.get(key), dict):
@@ -169,8 +169,8 @@ def _drop_checkpoint(run: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _add_question_ids(resume: object, names: dict[str, str]) -> Any:
-    """The answer, or each of the answers by interrupt, with the id of its question."""
+def _add_question_ids(resume: object, names: dict[str, str]) -> object:
+    """The answer with the id of its question; of several answers, each with that of its own."""
     if not isinstance(resume, dict):
         return resume
     if "decisions" in resume:
@@ -182,7 +182,7 @@ def _add_question_ids(resume: object, names: dict[str, str]) -> Any:
 
 
 def with_body(scope: Scope, receive: Receive, body: bytes) -> tuple[Scope, Receive]:
-    """The request with this body, which has been read or is another; then what comes behind it."""
+    """The request with this body in place of its own, which was read, and what comes after it."""
     dropped = (b"content-length", b"transfer-encoding")
     headers = [(name, value) for name, value in scope["headers"] if name not in dropped]
     headers.append((b"content-length", str(len(body)).encode()))

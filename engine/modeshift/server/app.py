@@ -33,8 +33,8 @@ ADDRESS = "/app"
 FOLDER = Path(__file__).parent.parent / "page"
 _PATH = re.compile(rf"{ADDRESS}(?:/([a-z]+\.(?:js|css|svg)))?")
 _HEADERS = {
-    # Its own scripts and styles, its own server, images in messages, nobody to frame it, no text
-    # parsed as HTML.
+    # The page may use its own scripts and styles, its own server, and images in messages. Nobody
+    # may frame it, and it parses no text as HTML.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; trusted-types 'none'; require-trusted-types-for 'script'",
@@ -52,7 +52,7 @@ _COMMENT = re.compile(rb"^ *//.*$", re.MULTILINE)
 
 @cache
 def _load(name: str) -> Response | None:
-    """The file as it is sent: compressed, a script without the lines that are comments."""
+    """The file as it is sent: compressed, and a script without its lines of comments."""
     file = FOLDER / name
     if not file.is_file():
         return None
@@ -106,7 +106,7 @@ async def _serve(_: Starlette) -> AsyncIterator[None]:
 
 
 async def _explain(_: Request, error: Exception) -> Response:
-    """What a client can mend is a 422."""
+    """Answer an error that the client can correct with a 422."""
     return JSONResponse({"detail": str(error)}, 422)
 
 

@@ -13,6 +13,7 @@ from langgraph_sdk import Auth
 
 from modeshift.configuration.loading import get_served, get_served_cache
 from modeshift.configuration.workspaces import ANYBODY
+from modeshift.modes.plain_data import JsonObject
 from modeshift.server.checkpointer import CLONE, database, is_opened, owners_of, settings
 from modeshift.server.kept_fields import check_config
 from modeshift.storage.kept_threads import NAMESPACE
@@ -23,13 +24,14 @@ GRAPH = "agent"  # its name in langgraph.json
 SERVED = str(uuid5(UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8"), GRAPH))
 """The id of the server's own assistant, as ``langgraph_api.graph`` makes it."""
 auth = Auth()
+Filter = Auth.types.FilterType | None
 TOKENS = settings.tokens
 """Users by token; empty if no token is asked for."""
 
 
 @auth.authenticate
 async def authenticate(authorization: str | None) -> Auth.types.MinimalUserDict:
-    """The user whose token is given; raises a 401."""
+    """The user of the token; raises a 401."""
     if not TOKENS:
         return {"identity": ANYBODY, "is_authenticated": False}
     scheme, _, sent = (authorization or "").partition(" ")
@@ -43,7 +45,7 @@ async def authenticate(authorization: str | None) -> Auth.types.MinimalUserDict:
     return {"identity": names[0], "is_authenticated": True}
 
 
-def _add_owner(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> dict[str, str] | None:
+def _add_owner(ctx: Auth.types.AuthContext, value: JsonObject) -> dict[str, str] | None:
     if not TOKENS:
         return None
     owner = {"owner": ctx.user.identity}
@@ -53,14 +55,14 @@ def _add_owner(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> dict[str, 
 
 
 @auth.on.threads
-async def own_threads(ctx: Auth.types.AuthContext, value: Any) -> Any:
+async def own_threads(ctx: Auth.types.AuthContext, value: JsonObject) -> Filter:
     """A thread belongs to its creator: nobody else can find it, read it or run in it."""
     return _add_owner(ctx, value)
 
 
 @auth.on.threads.create
-async def own_new_threads(ctx: Auth.types.AuthContext, value: Any) -> Any:
-    """Nobody can make another's thread again after the server lost its list; raises a 409."""
+async def own_new_threads(ctx: Auth.types.AuthContext, value: Any) -> Filter:
+    """Another user's thread cannot be created again once the server lost its list; raises a 409."""
     await _refuse_others_thread(ctx, value.get("thread_id"))
     # Otherwise the first run adds it, and a list that was written before that shows no state.
     value.setdefault("metadata", {}).setdefault("graph_id", GRAPH)
@@ -68,7 +70,7 @@ async def own_new_threads(ctx: Auth.types.AuthContext, value: Any) -> Any:
 
 
 @auth.on.threads.create_run
-async def own_runs(ctx: Auth.types.AuthContext, value: Any) -> Any:
+async def own_runs(ctx: Auth.types.AuthContext, value: Any) -> Filter:
     """A run belongs to its thread's owner; raises a 409 or 422."""
     _refuse_rollback(value.get("multitask_strategy"))
     thread, user = str(value.get("thread_id") or ""), ctx.user.identity
@@ -84,18 +86,18 @@ async def own_runs(ctx: Auth.types.AuthContext, value: Any) -> Any:
 
 
 @auth.on.threads.update
-async def own_updates(ctx: Auth.types.AuthContext, value: Any) -> Any:
-    """Updates are the owner's, canceling a run among them; raises a 422."""
+async def own_updates(ctx: Auth.types.AuthContext, value: Any) -> Filter:
+    """Only the owner may update a thread, or cancel a run in it; raises a 422."""
     _refuse_rollback(value.get("action"))
     return _add_owner(ctx, value)
 
 
 @auth.on.threads.delete
-async def own_deletions(ctx: Auth.types.AuthContext, value: Any) -> Any:
-    """A thread is its owner's to delete, and as a whole; raises a 422."""
+async def own_deletions(ctx: Auth.types.AuthContext, value: Any) -> Filter:
+    """Only the owner may delete a thread, and only as a whole; raises a 422."""
     if value.get("run_id") is not None:
         raise Auth.exceptions.HTTPException(422, "a run cannot be deleted; delete the thread")
-    await get_served_cache()  # has what else there is of the thread
+    await get_served_cache()  # deletes what else is stored of the thread
     return _add_owner(ctx, value)
 
 
@@ -118,18 +120,18 @@ def _refuse_rollback(action: str | None) -> None:
         )
 
 
-async def check_run(run: dict[str, Any], deps: AgentDeps) -> None:
-    """As the graph does it, but before there is a run."""
+async def check_run(run: JsonObject, deps: AgentDeps) -> None:
+    """Check what the graph would refuse, before there is a run."""
     check_config(run.get("config"))
     if run.get("input") is not None:
         build_input_check(deps.catalog, deps.toolbox.specs)(run["input"])
     if command := run.get("command"):
-        written: Any = Command(update=command.get("update"), goto=command.get("goto") or ())
+        written: object = Command(update=command.get("update"), goto=command.get("goto") or ())
         build_update_check(deps.catalog, deps.toolbox.specs)(written)
 
 
 @auth.on.crons
-async def own_crons(ctx: Auth.types.AuthContext, value: Any) -> Any:
+async def own_crons(ctx: Auth.types.AuthContext, value: JsonObject) -> Filter:
     """A cron belongs to its creator; raises a 422."""
     payload = value.get("payload") or {}
     _refuse_rollback(payload.get("multitask_strategy"))
@@ -138,7 +140,7 @@ async def own_crons(ctx: Auth.types.AuthContext, value: Any) -> Any:
 
 
 @auth.on.assistants
-async def own_assistants(ctx: Auth.types.AuthContext, value: Any) -> Any:
+async def own_assistants(ctx: Auth.types.AuthContext, value: JsonObject) -> Any:
     """An assistant belongs to its creator; all may use the server's own, and none may change them.
 
     Raises a 403 or 422.
@@ -158,7 +160,7 @@ async def own_assistants(ctx: Auth.types.AuthContext, value: Any) -> Any:
 
 
 @auth.on.store
-async def own_store(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> Any:
+async def own_store(ctx: Auth.types.AuthContext, value: JsonObject) -> None:
     """Each user has a namespace of his own, below his name; raises a 403 for the mailbox's."""
     if TOKENS:
         value["namespace"] = (ctx.user.identity, *(value.get("namespace") or ()))

@@ -28,16 +28,16 @@ from modeshift.storage.threads import (
 from modeshift.workarounds.langgraph_runtime import find_lists
 
 CLONE = {"clone": str(uuid5(NAMESPACE_URL, Path.cwd().as_uri()))}
-"""Kept with each run's checkpoints: clones share their database, and not the list of threads."""
+"""Stored with a run's checkpoints: clones share a database, but not the list of threads."""
 settings = load_settings()
 database = settings.open_database()
-"""Where this server's threads are."""
+"""The database with this server's threads."""
 _restoring = Lock()
 
 
 @asynccontextmanager
 async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[Any]]:
-    """Named in ``langgraph.json``; without it the server keeps threads in memory."""
+    """What ``langgraph.json`` names; without it the server keeps threads in memory."""
     shorten_log(has_content=settings.log_format != "json")
     await _prepare()
     # Each event loop has a checkpointer, and no run has begun when the first one is made.
@@ -49,7 +49,7 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[Any]]:
 
 @asynccontextmanager
 async def store() -> AsyncIterator[BaseStore]:
-    """Named in ``langgraph.json``; the server hands it to the nodes."""
+    """What ``langgraph.json`` names; the server passes it to the nodes."""
     await _prepare()
     async with open_store(database) as opened:
         yield opened
@@ -92,13 +92,13 @@ def _get_time(id: UUID) -> float:
 async def restore_lists(database: Database) -> None:
     """Have the server's lists of runs and threads agree with the checkpoints.
 
-    It writes both every ten seconds, and after a crash it would run again whatever had not ended
-    then.
+    The server writes both every ten seconds; after a crash it would run again whatever had not
+    ended when it last wrote them.
     """
     if (lists := find_lists()) is None:
         return
     runs, threads = lists
-    # Of a run without a thread of its own nobody knows whether it has begun.
+    # Nobody knows whether a run without a thread of its own has begun.
     stateless = {run["thread_id"] for run in runs if run["kwargs"].get("temporary")}
     for records in (runs, threads):
         records[:] = [each for each in records if each["thread_id"] not in stateless]
@@ -117,7 +117,7 @@ async def restore_lists(database: Database) -> None:
             thread["status"] = "idle" if is_idle else "interrupted"
 
 
-async def _list_lost(database: Database, known: set[str]) -> list[dict[str, Any]]:
+async def _list_lost(database: Database, known: set[str]) -> list[dict[str, object]]:
     times = dict.fromkeys(("created_at", "updated_at", "state_updated_at"), datetime.now(UTC))
     query = f"""
         SELECT thread_id, CAST(metadata AS TEXT) FROM checkpoints

@@ -24,8 +24,8 @@ from modeshift.observing import count
 from modeshift.server.routes import ROUTES
 
 _FIELDS = {
-    # Ids only: a route "/threads/something" that a later version adds is no thread. And in one form
-    # only: what is set in a thread is found by its id, and a limit must not be kept under another.
+    # Only ids, as a later version may add a route "/threads/something". And only one spelling: a
+    # thread's limit is found by its id, and must not be stored under another spelling of it.
     "id": r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
     "name": r"[A-Za-z0-9_-]+",
     "file": r"[a-z]+\.(?:js|css|svg)",
@@ -113,7 +113,7 @@ JSON = "application/json"
 
 @dataclass
 class RefusalLog:
-    """One line for each refusal; few of them, as anybody can cause any number."""
+    """Logs a line for each refusal, up to a number: anybody can cause any number."""
 
     most: int = 20
     seconds: float = 60
@@ -176,7 +176,7 @@ class Gate:
         origins = headers.getlist("origin")
         own = f"http://{headers.get('host', '')}"
         if not origins:
-            # A page's picture, frame or script has no Origin; every browser says where from.
+            # A page's picture, frame or script has no Origin; this header says whose page it is.
             if headers.get("sec-fetch-site") not in ("cross-site", "same-site"):
                 return None
             return "a request of another web page; ALLOWED_ORIGINS says which may send some"

@@ -1,7 +1,7 @@
-"""``check_config``: a config fits before the server keeps it, of a run, a cron or an assistant.
+"""``check_config``: checks the config of a run, a cron or an assistant before it is stored.
 
-The server merges it into its thread's, and one with ``callbacks``, or with a ``metadata`` that is
-no object, would leave a thread that cannot be read.
+The server merges it into its thread's config, and ``callbacks``, or a ``metadata`` that is no
+object, would leave a thread that cannot be read.
 """
 
 from typing import Annotated, Any
@@ -24,7 +24,7 @@ class _Configurable(TypedDict, total=False):
 class _Config(TypedDict, total=False):
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]  # as above
     tags: list[str]
-    metadata: dict[str, Any] | None
+    metadata: dict[str, object] | None
     callbacks: None
     run_name: str | None
     recursion_limit: Count
@@ -35,8 +35,8 @@ class _Config(TypedDict, total=False):
 _CONFIG = TypeAdapter(_Config)
 
 
-def check_config(config: Any, context: Any = None) -> None:
-    """Raises ``InvalidInputError``. The server makes a ``context`` the ``configurable``."""
+def check_config(config: Any, context: object = None) -> None:
+    """Raise ``InvalidInputError``. The server uses a ``context`` as the ``configurable``."""
     values = {**config, "configurable": context} if context else config or {}
     try:
         _CONFIG.validate_python(values, strict=True)

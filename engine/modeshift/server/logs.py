@@ -1,4 +1,4 @@
-"""``shorten_log``: what the server's log leaves out, with ``VERBOSE=1`` too."""
+"""``shorten_log``: leaves out of the server's log what nobody needs, with ``VERBOSE=1`` too."""
 
 import logging
 import re
@@ -7,13 +7,15 @@ from typing import Any
 
 from starlette.requests import ClientDisconnect
 
-# What SQLite cannot do, as docs/run/operations.md says. A private name: no setting silences it, and
-# no issue upstream asks for one.
+from modeshift.modes.plain_data import JsonObject
+
+# It logs what SQLite cannot do, which docs/run/operations.md says. The logger's name is private:
+# no setting silences it, and no issue upstream asks for one.
 _NOISY = "langgraph_api._checkpointer._adapter"
 _HARMLESS = ("Slow graph load.", "Thread stream client disconnected")
 """What ``langgraph_api.graph`` says of the first load, and of each tab that is closed."""
 _HUNG_UP = 499
-"""What the log gives as the status of a request whose sender is gone."""
+"""The status that is logged for a request whose client has hung up."""
 _WITH_TRACEBACKS = ("langgraph_api.worker", "langgraph_api.errors")
 _ON_GONE = (
     "langgraph_api.graph",
@@ -28,15 +30,15 @@ _USER_ERROR = re.compile(r"^modeshift\.modes\.errors\.\w+: .*", re.MULTILINE)
 
 
 _KIND = re.compile(r"(?:Traceback .*\n(?: .*\n)*)?([\w.]+)")
-"""Of the first error in a traceback: what comes after it may be its text."""
+"""The class of the first error in a traceback; what follows may be the error's text."""
 _VALUE = re.compile(r"(?: Exception)?: |\?")
-"""Behind it an event of others may have what was said: an error's text, a URL's query."""
+"""What follows in a library's event may be content: an error's text, a URL's query."""
 _KEPT = ("timestamp", "level", "logger", "event", "thread_id", "run_id", "langgraph_node")
 _KEPT_OF_REQUESTS = ("method", "path", "status", "latency_ms")
 
 
 def shorten_log(*, has_content: bool = True) -> None:
-    """Set up the log of this process; without content, nothing that was said or read is in it."""
+    """Set up this process's log; without ``has_content`` it has nothing that was said or read."""
     for handler in [] if has_content else logging.getLogger().handlers:
         formatter: Any = handler.formatter  # LangGraph's, of structlog
         *processors, renderer = formatter.processors
@@ -50,8 +52,8 @@ def shorten_log(*, has_content: bool = True) -> None:
         logging.getLogger(name).addFilter(_drop_traceback)
 
 
-def _drop_content(_: object, __: str, event: dict[str, Any]) -> dict[str, Any]:
-    """The known fields; of an error its kind alone, as its text may be a file's or a model's."""
+def _drop_content(_: object, __: str, event: JsonObject) -> JsonObject:
+    """Keep the known fields, and of an error only its class: its text may quote a file."""
     known = {key: event[key] for key in (*_KEPT, *_KEPT_OF_REQUESTS) if event.get(key) is not None}
     first = str(event.get("event", "")).partition("\n")[0]
     is_ours = event.get("logger") == "modeshift"
@@ -62,8 +64,8 @@ def _drop_content(_: object, __: str, event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """False for what goes wrong in no one's eyes, such as a tab that is closed while it asks."""
-    event: Any = record.msg
+    """False for what nobody needs to know, such as a tab that is closed during its request."""
+    event: object = record.msg
     text = str(event.get("event", "")) if isinstance(event, dict) else str(event)
     has_left = record.exc_info is not None and isinstance(record.exc_info[1], ClientDisconnect)
     has_left = has_left or (isinstance(event, dict) and event.get("status") == _HUNG_UP)
@@ -71,8 +73,8 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 
 def _drop_traceback(record: logging.LogRecord) -> bool:
-    """Keeps only the message of an error that a person can mend, once; structlog made a dict."""
-    event: Any = record.msg
+    """Log only the message of an error that a person can correct, once; structlog has a dict."""
+    event: object = record.msg
     if isinstance(event, dict) and (match := _USER_ERROR.search(str(event.get("exception", "")))):
         event["exception"] = match[0]
         return not str(event.get("event")).startswith(_SAID_TWICE)

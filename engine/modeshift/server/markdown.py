@@ -1,4 +1,4 @@
-"""``render_trees``: Markdown as a tree of a few known elements, for a client to make nodes of.
+"""``render_trees``: Markdown as a tree of a few known elements, which a client makes nodes of.
 
 No HTML goes over the wire: a node is text, or ``[tag, attributes, children]``.
 """
@@ -9,24 +9,24 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from html import unescape
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from markdown_it.token import Token
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-TreeNode = str | list[Any]
+TreeNode = str | list[object]
 MAX_TEXTS = 100
 MAX_CHARACTERS = 400_000
 MAX_BRACKETS = 5000
-"""Of a text: the parser looks from each that opens for the one that closes it."""
+"""Brackets in a text: from each that opens, the parser looks for the one that closes it."""
 MAX_DEPTH = 40
-"""Of lists and quotes in each other: a browser, too, has a limit."""
+"""How deep lists and quotes may be nested: a browser, too, has a limit."""
 MAX_SECONDS = 1
-"""Of a processor, for the colours of code in all texts of a request."""
+"""Processor time for the colours of code in all texts of a request."""
 MAX_LABEL = 100
-"""Characters of what stands behind a fence."""
+"""Characters of the language behind a fence."""
 _WORD = re.compile(r"[^\W\d_]+")
 SCHEMES = ("http", "https", "mailto")
 _TAGS = {"p", "ul", "ol", "li", "blockquote", "em", "strong", "s", "a"}
@@ -34,7 +34,7 @@ _TAGS |= {"h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "
 
 
 async def render_markdown(request: Request) -> Response:
-    """What is too long, and what cannot be parsed, comes back as plain text.
+    """Render texts; one that is too long, or cannot be parsed, comes back as plain text.
 
     ---
     summary: Markdown as trees, with code highlighted
@@ -67,9 +67,9 @@ def render_trees(texts: list[str]) -> list[list[TreeNode]]:
 
 
 def _render(text: str, end: float) -> list[TreeNode]:
-    """Text of which Markdown would hide a word comes back as it is: it may be a plan to approve.
+    """The tree of a text; the text itself if Markdown would hide a word, as it may be a plan.
 
-    Such as a link's definition, a row's cell too many, or what is nested too deeply.
+    Hidden would be a link's definition, a cell too many in a row, or what is nested too deeply.
     """
     from markdown_it import MarkdownIt  # noqa: PLC0415  # at the first use: the start stays fast
 
@@ -83,7 +83,7 @@ def _render(text: str, end: float) -> list[TreeNode]:
     return _build(tokens, end) if words <= shown else [text]
 
 
-def _list_shown(tokens: list[Any]) -> Iterator[str]:
+def _list_shown(tokens: list[Token]) -> Iterator[str]:
     for token in tokens:
         yield unquote(str(token.attrs.get("href", "")))
         if token.type == "image":
@@ -94,8 +94,7 @@ def _list_shown(tokens: list[Any]) -> Iterator[str]:
             yield unescape(f"{token.content} {token.info[:MAX_LABEL]}")
 
 
-def _build(tokens: list[Any], end: float) -> list[TreeNode]:
-    """The nodes of a flat list of opening and closing tokens."""
+def _build(tokens: list[Token], end: float) -> list[TreeNode]:
     root: list[TreeNode] = []
     open_nodes = [root]
     for token in tokens:
@@ -112,10 +111,10 @@ def _build(tokens: list[Any], end: float) -> list[TreeNode]:
     return root
 
 
-def _leaf(token: Any, end: float) -> list[TreeNode]:
+def _leaf(token: Token, end: float) -> list[TreeNode]:
     match token.type:
         case "inline":
-            return _build(token.children, end)
+            return _build(token.children or [], end)
         case "fence" | "code_block":
             language = token.info.split()[0] if token.info.split() else ""
             label = {"language": token.info.strip()[:MAX_LABEL]}
@@ -123,18 +122,18 @@ def _leaf(token: Any, end: float) -> list[TreeNode]:
             return [["pre", {}, [code]]]
         case "code_inline":
             return [["code", {}, [token.content]]]
-        case "image":  # nothing is fetched: it would tell its host
+        case "image":  # the picture is not fetched: that would tell its host
             return [f"[picture: {token.content} {token.attrs.get('src', '')}]"]
         case "hardbreak" | "hr":
             return [["br" if token.type == "hardbreak" else "hr", {}, []]]
     return ["\n" if token.type == "softbreak" else token.content]
 
 
-def _name(token: Any) -> str:
+def _name(token: Token) -> str:
     return token.tag if token.tag in _TAGS else "span"
 
 
-def _attributes(token: Any) -> dict[str, str]:
+def _attributes(token: Token) -> dict[str, str]:
     attributes = {}
     if "start" in token.attrs:
         attributes["start"] = str(token.attrs["start"])
@@ -147,9 +146,9 @@ def _attributes(token: Any) -> dict[str, str]:
 
 
 def highlight(text: str, language: str, end: float) -> list[TreeNode]:
-    """The code with ``span`` around what the language names; as it is in one that is unknown.
+    """The code with ``span`` around its tokens; as it is if the language is unknown.
 
-    Also if it is not done at ``end``: of some languages a lexer takes minutes for blank lines.
+    Also if this is not done at ``end``: some languages' lexers take minutes for blank lines.
     """
     from pygments.lexers import get_lexer_by_name  # noqa: PLC0415
     from pygments.token import STANDARD_TYPES  # noqa: PLC0415

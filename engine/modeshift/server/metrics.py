@@ -86,9 +86,9 @@ class _Threads(Collector):
 
 
 def write(asked: Sequence[float], effects: Mapping[str, int]) -> tuple[bytes, str]:
-    """All of them, and their media type.
+    """All metrics as text, and their media type.
 
-    ``asked`` is when each open question was, ``effects`` the journal's by state.
+    ``asked`` has the time of each open question, ``effects`` the journal's calls by state.
     """
     registry, now = REGISTRY, CollectorRegistry()
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:

@@ -20,9 +20,9 @@ READY, METRICS = "/modeshift/ready", "/modeshift/metrics"
 
 @dataclass(frozen=True)
 class Operations:
-    """ASGI middleware, behind the gate: says without a token whether requests may come.
+    """ASGI middleware, behind the gate: says without a token whether the server is ready.
 
-    LangGraph's own ``/metrics`` asks for no token either: this one takes its place, and does.
+    LangGraph's own ``/metrics`` needs no token either: ours takes its place, and needs one.
     """
 
     app: ASGIApp
@@ -39,7 +39,7 @@ async def _check_ready() -> Response:
     problem = "the server stops" if stop.is_due else None
     if problem is None:
         try:
-            await database.check()  # at once: the questions wait for a server that is gone
+            await database.check()  # fails at once, while ``read_questions`` would wait
             await read_questions()
         except Exception as error:  # noqa: BLE001  # each database has its own
             problem = f"the database does not answer: {type(error).__name__}"

@@ -1,4 +1,4 @@
-"""``stopping_well``: the signals that end the server."""
+"""``stopping_well``: lets steps end when a signal stops the server."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ log = logging.getLogger("modeshift")
 
 @asynccontextmanager
 async def stopping_well(settings: Settings) -> AsyncIterator[None]:
-    """At SIGTERM and Ctrl-C the step that goes on may end, within ``STOP_SECONDS``."""
+    """After SIGTERM or Ctrl-C the steps that run may end, within ``STOP_SECONDS``."""
     loop = asyncio.get_running_loop()
     before: dict[int, Any] = {}
 

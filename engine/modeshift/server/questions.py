@@ -1,4 +1,4 @@
-"""The routes that show what waits, and what a thread has written, and by which that goes back."""
+"""The routes for what waits in a thread, for the files that it has written, and for undo."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,6 +16,7 @@ from starlette.routing import Route
 from modeshift.calls.file_changes import list_changes
 from modeshift.calls.previews import Preview, preview_call
 from modeshift.modes.errors import InvalidInputError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.server.thread_modes import (
     call_server,
     get_deps,
@@ -42,7 +43,7 @@ async def read_question(request: Request) -> Response:
 
 
 async def list_files(request: Request) -> Response:
-    """Each with its diff since the thread began, as far as that is known.
+    """List the files, each with its diff since the thread began, as far as that is known.
 
     ---
     summary: The files that a thread has written
@@ -53,7 +54,7 @@ async def list_files(request: Request) -> Response:
     return await _answer(request, lambda deps, state: list_changes(deps, id, state["values"]))
 
 
-async def _answer(request: Request, show: Callable[[AgentDeps, dict[str, Any]], Any]) -> Response:
+async def _answer(request: Request, show: Callable[[AgentDeps, JsonObject], object]) -> Response:
     answer = await call_server(request, "GET", f"/threads/{request.path_params['id']}/state")
     if answer.status_code != httpx.codes.OK:
         return pass_on(answer)
@@ -63,7 +64,7 @@ async def _answer(request: Request, show: Callable[[AgentDeps, dict[str, Any]], 
     return JSONResponse(await asyncio.to_thread(show, deps, state))
 
 
-def _show_question(deps: AgentDeps, state: dict[str, Any], *, has_run: bool) -> dict[str, Any]:
+def _show_question(deps: AgentDeps, state: JsonObject, *, has_run: bool) -> JsonObject:
     values, interrupts = state["values"], state["interrupts"]
     if not interrupts:
         cut_off = not has_run and is_cut_off(values, state["tasks"], interrupts)
@@ -77,7 +78,7 @@ def _show_question(deps: AgentDeps, state: dict[str, Any], *, has_run: bool) -> 
 
 
 async def undo_message(request: Request) -> Response:
-    """GET shows what it does; POST, with the digest of that, does it.
+    """GET shows what an undo would do; POST, with the digest of that, does it.
 
     The message is an id, ``last``, or ``back``: to before the last undo.
 
@@ -90,7 +91,7 @@ async def undo_message(request: Request) -> Response:
     """
     id, is_shown = request.path_params["id"], request.method != "POST"
     given = dict(request.query_params) if is_shown else await read_body(request)
-    # Changes nothing: whoever may change the thread may undo in it.
+    # This changes nothing: it fails for who may not change the thread, and so may not undo in it.
     thread = await call_server(request, "PATCH", f"/threads/{id}", {"metadata": {}})
     if not thread.is_success:
         return pass_on(thread)
@@ -104,24 +105,24 @@ async def undo_message(request: Request) -> Response:
 
 @dataclass(frozen=True)
 class ServedThread:
-    """The thread as the server has it, for whoever asks."""
+    """The thread as the server shows it to the client of the request."""
 
     request: Request
 
     async def aget_state(self, config: RunnableConfig) -> StateSnapshot:
-        """As it is, or was at a checkpoint."""
+        """The state now, or at a checkpoint."""
         state = await self._call("GET", config["configurable"].get("checkpoint_id", ""))
         here, before = ({"configurable": state[f"{of}checkpoint"]} for of in ("", "parent_"))
         parent: Any = before if before["configurable"] else None
         values, when = dict(state["values"] or {}), state["created_at"]
         return StateSnapshot(values, (), here, None, when, parent, (), ())  # type: ignore[arg-type]
 
-    async def aupdate_state(self, config: RunnableConfig, values: Any, as_node: str) -> None:
-        """Go on from there."""
+    async def aupdate_state(self, config: RunnableConfig, values: object, as_node: str) -> None:
+        """Write values into the state of a checkpoint, as the node ``as_node``."""
         given = {"values": values, "as_node": as_node, "checkpoint": config["configurable"]}
         await self._call("POST", body=given)
 
-    async def _call(self, method: str, of: str = "", body: object = None) -> dict[str, Any]:
+    async def _call(self, method: str, of: str = "", body: object = None) -> JsonObject:
         path = f"/threads/{self.request.path_params['id']}/state/{of}".rstrip("/")
         answer = await call_server(self.request, method, path, body)
         if not answer.is_success:

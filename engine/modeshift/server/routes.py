@@ -1,4 +1,4 @@
-"""``ROUTES``: our own beside LangGraph's or Aegra's; the gate, apps and OpenAPI have them."""
+"""``ROUTES``: our routes beside LangGraph's or Aegra's, for the gate, the apps and OpenAPI."""
 
 import logging
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""``OneSpelling``: a new thread's id is written as the routes write it, whoever makes the thread.
+"""``OneSpelling``: spells a new thread's id as the routes do, whoever makes the thread.
 
-What is set in a thread is found by its id. Of another spelling the dev server makes this one by
-itself, and what was set would be another thread's; Aegra keeps it, and no route reaches the thread.
+A thread's settings are found by its id. The dev server changes another spelling to this one by
+itself, and the settings would be lost; Aegra keeps it, and no route reaches the thread.
 """
 
 import json

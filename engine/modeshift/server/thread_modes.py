@@ -1,7 +1,7 @@
 """``ROUTES``: the modes there are, a thread's mode, limit and approvals, and what it remembers.
 
-Beside the server's own routes, and on top of them: who may do what to which thread is for those to
-say. The YAML in the docstrings is for ``/docs``.
+They ask the server's own routes, which decide who may do what to which thread. The YAML in the
+docstrings is for ``/docs``.
 """
 
 from dataclasses import asdict
@@ -36,7 +36,7 @@ OURSELVES = "modeshift"
 
 
 async def list_modes(request: Request) -> Response:
-    """What there is to choose from; with ``?thread=`` in that thread's workspace.
+    """The modes to choose from; with ``?thread=`` in that thread's workspace.
 
     ---
     summary: The modes there are
@@ -80,7 +80,7 @@ async def show_chart(request: Request) -> Response:
 
 
 async def read_mode(request: Request) -> Response:
-    """Also what the host has set and the thread's run has not taken in yet.
+    """The thread's settings, with those of the host that its run has not taken in yet.
 
     ---
     summary: A thread's mode, limit and approvals
@@ -97,7 +97,7 @@ async def read_mode(request: Request) -> Response:
 
 
 async def set_mode(request: Request) -> Response:
-    """Holds from the next step of a run on; takes back a question that is another one by it.
+    """Set what holds from a run's next step on; a question that changes by it is withdrawn.
 
     ---
     summary: Set a thread's mode, limit or approvals, also while a run goes on
@@ -124,7 +124,7 @@ async def set_mode(request: Request) -> Response:
     settings = check_settings(deps, await read_body(request))
     if not settings:
         raise InvalidInputError(f"give one of: {', '.join(SETTINGS)}")
-    # Changes nothing: whoever may change the thread may set its mode.
+    # This changes nothing: it fails for who may not change the thread, and so not set its mode.
     changed = await call_server(request, "PATCH", path, {"metadata": {}})
     if not changed.is_success:
         return pass_on(changed)
@@ -142,7 +142,7 @@ async def set_mode(request: Request) -> Response:
 async def _take_in(
     request: Request, deps: AgentDeps, values: dict[str, Any], news: dict[str, Any]
 ) -> bool:
-    """Write what was set into the state; False where the present run, or the next, is to do it."""
+    """Write the settings into the state; False if the present run, or the next, has to do it."""
     if not values:
         return False
     path = f"{_get_thread(request)}/state"
@@ -167,13 +167,13 @@ async def _take_in(
 async def _is_same_question(
     deps: AgentDeps, values: dict[str, Any], update: dict[str, Any]
 ) -> bool:
-    """As ``review`` will judge it."""
+    """Whether ``review`` will find that it is the same question after the update."""
     state = cast("State", {**values, **update, "messages": convert_to_messages(values["messages"])})
     return state["mode"] in deps.catalog and await judge_question(deps, state) is not None
 
 
 async def create_thread(request: Request) -> Response:
-    """As ``POST /threads``, with what is set before its first run; ``workspace`` is kept for good.
+    """As ``POST /threads``, with settings for its first run; ``workspace`` is kept for good.
 
     ---
     summary: Create a thread with a mode, a limit, approvals or a workspace
@@ -206,7 +206,7 @@ async def create_thread(request: Request) -> Response:
 
 
 async def get_deps(request: Request) -> AgentDeps:
-    """What the thread of the request works with, as far as it is its client's."""
+    """What the nodes of the request's thread share; of another user's thread, the defaults."""
     thread = request.path_params.get("id") or request.query_params.get("thread", "")
     thread = thread and spell_thread(thread)
     store = await get_request_store(request)
@@ -218,7 +218,7 @@ async def _get_parts(request: Request) -> tuple[AgentDeps, Mailbox]:
 
 
 async def get_request_store(request: Request) -> BaseStore:
-    """The one that the server hands to the nodes: Aegra's, or LangGraph's."""
+    """The store that the server passes to the nodes: Aegra's, or LangGraph's."""
     store: BaseStore | None = getattr(request.app.state, "store", None)
     if store is None:
         from langgraph_api.store import get_store  # noqa: PLC0415  # which Aegra has not
@@ -228,7 +228,7 @@ async def get_request_store(request: Request) -> BaseStore:
 
 
 async def _read(request: Request, mailbox: Mailbox) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the state has, and what it has not taken in yet."""
+    """The state, and the settings that it has not taken in yet."""
     if is_opened():
         values = await read_newest(database, request.path_params["id"])
     if not is_opened() or values.get("subtask"):  # who waits for it is in earlier checkpoints
@@ -237,7 +237,7 @@ async def _read(request: Request, mailbox: Mailbox) -> tuple[dict[str, Any], dic
     return values, await mailbox.find_news(request.path_params["id"], values.get(REVISION, {}))
 
 
-async def read_body(request: Request) -> dict[str, Any]:
+async def read_body(request: Request) -> dict[str, object]:
     """The request's JSON object; raises ``InvalidInputError``."""
     try:
         body = await request.json()
@@ -255,17 +255,17 @@ def _get_thread(request: Request) -> str:
 async def call_server(
     request: Request, method: str, path: str, body: object = None
 ) -> httpx.Response:
-    """Ask the server itself, as whoever asks us: so it is the server that says what they may."""
+    """Ask the server itself as the client of the request: it decides what the client may do."""
     names = ("authorization", "x-api-key", "origin")
     headers = {name: value for name in names if (value := request.headers.get(name))}
-    headers["user-agent"] = OURSELVES  # what it reads, the client has not seen
+    headers["user-agent"] = OURSELVES  # what is read here, the client has not seen
     inner = httpx.ASGITransport(request.app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=inner, base_url=str(request.base_url)) as client:
         return await client.request(method, path, headers=headers, json=body)
 
 
 def pass_on(answer: httpx.Response) -> Response:
-    """The server's own answer, a refusal for the most part."""
+    """The server's own answer, most often a refusal."""
     return Response(answer.content, answer.status_code, media_type="application/json")
 
 
@@ -278,7 +278,7 @@ def _show(
     return {**now, "remembered": list_remembered(values, news), "is_pending": is_pending}
 
 
-def _describe(deps: AgentDeps, slug: str) -> dict[str, Any]:
+def _describe(deps: AgentDeps, slug: str) -> dict[str, object]:
     mode, tools = deps.catalog[slug], deps.seat(slug).tools
     return {
         "slug": slug,

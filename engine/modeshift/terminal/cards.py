@@ -1,20 +1,16 @@
-"""``Cards``: asks a person about calls, and makes what they choose decisions."""
+"""``Cards``: asks a person about calls, and turns their choices into decisions."""
 
 import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from prompt_toolkit.application import run_in_terminal
 
-from modeshift.agent import GivenDecision
 from modeshift.calls.previews import Preview, preview_call
-from modeshift.calls.requests import ActionRequest, build_title
+from modeshift.calls.requests import ActionRequest
 from modeshift.calls.ways import list_suggestions
-from modeshift.modes.effects import NO_EFFECT, Effect
-from modeshift.modes.errors import InvalidCallError
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.modes.policy import Approvals
 from modeshift.terminal.choices import Choice
@@ -22,7 +18,10 @@ from modeshift.terminal.pager import NO_EDITOR, edit_text
 from modeshift.terminal.panel import Panel, WentBackError
 from modeshift.terminal.plain import PlainPanel
 from modeshift.terminal.screen import ALERT, BOLD, FAINT, Screen, count_lines
+from modeshift.terminal.titles import call_title, find_effect
+from modeshift.thread import GivenDecision
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.mailbox import StateValues
 
 _COMMAND = re.compile(r"/[\w-]+")
 NO = Choice("r", "No", "n")
@@ -35,14 +34,14 @@ AT_ONCE = (Choice("o", "One by one"), Choice("r", "No to all", "n"), Choice("a",
 
 
 class Cards:
-    """The questions of one thread."""
+    """Asks the questions of one thread."""
 
     def __init__(self, screen: Screen, panel: Panel | PlainPanel) -> None:
         self._screen = screen
         self._panel = panel
 
     async def decide(
-        self, deps: AgentDeps, actions: Sequence[ActionRequest], state: Mapping[str, Any]
+        self, deps: AgentDeps, actions: Sequence[ActionRequest], state: StateValues
     ) -> list[GivenDecision]:
         """Show the calls that wait, and wait for a decision: for all at once, or for each."""
         self._screen.folded = ""
@@ -62,7 +61,7 @@ class Cards:
         return [await self._decide_one(deps, action, state) for action in actions]
 
     async def _decide_one(
-        self, deps: AgentDeps, action: ActionRequest, state: Mapping[str, Any]
+        self, deps: AgentDeps, action: ActionRequest, state: StateValues
     ) -> GivenDecision:
         effect = find_effect(deps, action["name"])
         if effect.takes_answer:
@@ -84,9 +83,9 @@ class Cards:
                 return await self._complete(deps, action, state, key)
 
     async def _complete(
-        self, deps: AgentDeps, action: ActionRequest, state: Mapping[str, Any], key: str
+        self, deps: AgentDeps, action: ActionRequest, state: StateValues, key: str
     ) -> GivenDecision:
-        """The decision of a choice, and of what it asks for; raises ``WentBackError``."""
+        """The decision for a key, with what else that asks for; raises ``WentBackError``."""
         edited = {"name": action["name"], "args": action["args"]}
         if key in APPROVALS_BY_KEY:
             return {"type": "approve", **APPROVALS_BY_KEY[key]}
@@ -106,7 +105,7 @@ class Cards:
         return await (self._comment(action["plan"]["text"]) if key == "comment" else self._reject())
 
     async def _comment(self, plan: str) -> GivenDecision:
-        """No, with what the person writes below lines of the plan; raises ``WentBackError``."""
+        """A no, with what the person writes below lines of the plan; raises ``WentBackError``."""
         text = await run_in_terminal(lambda: edit_text(plan), in_executor=True)
         if message := list_comments(plan, text or ""):
             return {"type": "reject", "message": message}
@@ -114,13 +113,13 @@ class Cards:
         raise WentBackError
 
     async def _preview(
-        self, deps: AgentDeps, action: ActionRequest, state: Mapping[str, Any]
+        self, deps: AgentDeps, action: ActionRequest, state: StateValues
     ) -> Preview | None:
         mode, written = str(state.get("mode")), state.get("written") or []
         return await asyncio.to_thread(preview_call, deps, action, mode, written)
 
     def _show_call(self, deps: AgentDeps, action: ActionRequest, preview: Preview | None) -> str:
-        """Show what is asked about; what stands directly above the choices."""
+        """Show the call; returns what stands directly above the choices."""
         title = call_title(deps, action["name"], action["args"])
         self._screen.gap()
         self._screen.line(title, BOLD)
@@ -140,10 +139,7 @@ class Cards:
         self._screen.words(action["description"])
         return above
 
-    async def _pick_mode(
-        self, deps: AgentDeps, action: ActionRequest, state: Mapping[str, Any]
-    ) -> str:
-        """A mode, by its number or its name."""
+    async def _pick_mode(self, deps: AgentDeps, action: ActionRequest, state: StateValues) -> str:
         taken = (state.get("mode"), action["args"].get("mode_slug"))
         usable = [slug for slug, mode in deps.catalog.items() if not deps.models.problem(mode)]
         modes = dict(enumerate((slug for slug in usable if slug not in taken), 1))
@@ -166,7 +162,7 @@ class Cards:
         first = next((n for n, slug in enumerate(labels.values()) if slug is None), len(labels))
         while True:
             key = "w"
-            if labels:  # what is chosen without a look switches no mode
+            if labels:  # Enter without a look switches no mode
                 key = await self._panel.choose("", choices, "", first)
             if key == "":
                 raise KeyboardInterrupt
@@ -186,8 +182,8 @@ class Cards:
         why = (await self._panel.read_answer("  why (or nothing)> ")).strip()
         return {"type": "reject", "message": why} if why else {"type": "reject"}
 
-    async def _edit(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments, each as a person leaves it: text as it is, other values as JSON."""
+    async def _edit(self, args: Mapping[str, object]) -> dict[str, object]:
+        """Let a person edit each argument: text as it is, other values as JSON."""
         edited = dict(args)
         for name, value in args.items():
             shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -199,7 +195,7 @@ class Cards:
             edited[name] = await self._read_value(f"  {name}> ", shown, value)
         return edited
 
-    async def _read_value(self, prompt: str, shown: str, value: Any) -> Any:
+    async def _read_value(self, prompt: str, shown: str, value: object) -> object:
         while True:
             answer = await self._panel.read_answer(prompt, shown)
             if isinstance(value, str):
@@ -222,7 +218,7 @@ def _list_call_choices(action: ActionRequest, *, is_tool: bool) -> list[Choice]:
 
 
 def list_comments(plan: str, edited: str) -> str:
-    """The lines that begin with ``>`` and are not the plan's own, each with the line before it."""
+    """The lines that begin with ``>`` and are not the plan's, each with the plan's line before."""
     lines, at, comments = plan.splitlines(), 0, list[str]()
     for line in edited.splitlines():
         if line in lines[at : at + 1]:
@@ -234,7 +230,7 @@ def list_comments(plan: str, edited: str) -> str:
 
 
 def _list_switch_choices(
-    deps: AgentDeps, state: Mapping[str, Any], action: ActionRequest
+    deps: AgentDeps, state: StateValues, action: ActionRequest
 ) -> list[Choice]:
     choices = [NO, Choice("a", "Yes", "y"), Choice("m", "Another mode")]
     if (plan := action.get("plan")) and plan["path"]:
@@ -246,21 +242,3 @@ def _list_switch_choices(
         words = deps.approval_words[Approvals.AUTO]
         choices.append(Choice("u", f"Yes, and {words.name.lower()}. {words.sentence}"))
     return choices
-
-
-def call_title(deps: AgentDeps, name: str, args: Mapping[str, Any]) -> str:
-    """What a call does, on a line; that of a command begins with ``$``."""
-    title = build_title(deps, name, args)
-    try:
-        is_command = deps.toolbox[name].spec.command is not None
-    except InvalidCallError:
-        return title
-    return f"$ {title}" if is_command else title
-
-
-def find_effect(deps: AgentDeps, name: str) -> Effect:
-    """The effect of a tool; ``NO_EFFECT`` if there is no such tool."""
-    try:
-        return deps.toolbox[name].spec.effect
-    except InvalidCallError:
-        return NO_EFFECT

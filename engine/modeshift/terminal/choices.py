@@ -8,12 +8,12 @@ from modeshift.modes.plain_text import make_readable
 
 @dataclass(frozen=True)
 class Choice:
-    """What ``key`` stands for; a key of more than one character is not shown."""
+    """One of the choices; a ``key`` of more than one character is not shown."""
 
     key: str
     text: str
     also: str = ""
-    """Other keys for it, a character each."""
+    """Other keys for the same choice, a character each."""
 
     @property
     def shown(self) -> str:
@@ -23,12 +23,12 @@ class Choice:
 
 
 def number_choices(choices: Sequence[Choice]) -> list[str]:
-    """The lines of the list."""
+    """The choices as numbered lines."""
     return [make_readable(f"{n} {choice.shown}") for n, choice in enumerate(choices, 1)]
 
 
 def find_choice(choices: Sequence[Choice], key: str) -> int | None:
-    """The place of the choice that a key, or a number, stands for."""
+    """The index of the choice that a key, or a number, stands for."""
     for place, choice in enumerate(choices):
         if key and (key in (choice.key, str(place + 1)) or (len(key) == 1 and key in choice.also)):
             return place

@@ -18,13 +18,12 @@ MAX_OFFERED = 50
 
 
 class ChatCompleter(Completer):
-    """Reads the files when the first is asked for, and after some seconds again."""
+    """Lists the files when a completion first needs them, and again after some seconds."""
 
     def __init__(self, root: Path | None) -> None:
-        """``root`` is the folder of the project."""
         self._root = root
         self.list_commands: Callable[[], Mapping[str, str]] = dict
-        """What is behind ``/``, each with a sentence."""
+        """Returns the modes and commands behind ``/``, each with a sentence."""
         self._files, self._read = list[str](), -SECONDS * 1.0
 
     @override
@@ -45,7 +44,7 @@ class ChatCompleter(Completer):
                 yield Completion(f"@{path}", -len(word))
 
     def _list_files(self) -> list[str]:
-        """The paths below the folder, but those that git ignores, and names that do not show."""
+        """The paths below the folder, without those that git ignores or that cannot be shown."""
         if self._root is not None and monotonic() - self._read > SECONDS:
             command = [str(program()), "--files", "--no-config", "--no-messages"]
             listed = subprocess.run(command, cwd=self._root, capture_output=True, check=False)  # noqa: S603

@@ -4,28 +4,29 @@ import asyncio
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
 
 from langgraph.types import Interrupt, StateSnapshot
 
-from modeshift.agent import Agents, Run, Thread
-from modeshift.calls.file_changes import list_changes
-from modeshift.calls.remembered import ALL, describe_remembered, find_new
-from modeshift.calls.requests import Request
+from modeshift.agent import Agents
 from modeshift.configuration.prices import Prices
 from modeshift.events import Wrote
 from modeshift.modes.errors import InvalidInputError, UserError
-from modeshift.modes.plain_text import to_one_line
 from modeshift.terminal.bar import BEGINNING, build_bar, name_place
 from modeshift.terminal.cards import Cards
-from modeshift.terminal.choices import Choice
 from modeshift.terminal.panel import Panel
 from modeshift.terminal.plain import PlainPanel
-from modeshift.terminal.screen import ALERT, BOLD, FAINT, Screen, count_lines
+from modeshift.terminal.screen import ALERT, FAINT, Screen
+from modeshift.terminal.thread_commands import (
+    choose_thread,
+    show_changes,
+    take_back_allowed,
+    tell_allowed,
+    undo,
+)
 from modeshift.terminal.transcript import Transcript
+from modeshift.thread import Run, Thread
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.routing import is_cut_off
-from modeshift.turns.undo import LAST, describe_undo
 
 COMMANDS = {
     "approvals": "show what runs unasked; manual or auto sets it",
@@ -48,7 +49,6 @@ v, Ctrl-O        show the whole of what was shown in part; at a question v alone
 Enter alone asks an open question again, or goes on with a turn."""
 CUT_OFF = "The last turn was interrupted. Enter goes on with it; so does a message."
 POSTPONED = "Nothing is approved. Enter asks again; a message goes on without it."
-NOTHING = "nothing"
 SHOWN_AT_ONCE = {"mode", "approvals", "subtask", "remembered"}
 _COMMAND = re.compile(r"/([\w-]+)(?:\s+(.*))?", re.DOTALL)
 
@@ -60,7 +60,7 @@ class Chat:
         self, agents: Agents, thread: Thread, deps: AgentDeps, panel: Panel | PlainPanel,
         prices: Prices, where: str,
     ) -> None:  # fmt: skip
-        """``where`` it runs, in words."""
+        """``where`` says in words where the agent runs."""
         self._agents = agents
         self.thread = thread
         self._deps = deps
@@ -70,10 +70,10 @@ class Chat:
         self._screen = Screen(panel.print)
         self._cards = Cards(self._screen, panel)
         self._transcript = Transcript(self._screen, panel)
-        self._chosen: dict[str, Any] = {}
-        """What the person has set and the thread does not have yet."""
+        self._chosen: dict[str, object] = {}
+        """Settings that the person chose and the thread does not have yet."""
         self._postponed: str | None = None
-        """The id of the question that the person did not answer."""
+        """The id of the question that the person left open."""
         self._cost: Decimal | None = None
         self._state = StateSnapshot({}, (), thread.config, None, None, None, (), ())
         panel.get_pages = lambda: self._screen.folded
@@ -81,14 +81,14 @@ class Chat:
         panel.build_bar = self._build_bar
 
     def list_commands(self) -> Mapping[str, str]:
-        """What ``/`` may begin, each with a sentence."""
+        """The modes and commands behind ``/``, each with a sentence."""
         modes = {slug: mode.name for slug, mode in self._deps.catalog.items()}
         return {**{slug: f"change to {name} mode" for slug, name in modes.items()}, **COMMANDS}
 
     async def run(self, mode: str | None, told: str) -> None:
-        """Show what is ``told``, and the thread, and go on with it in ``mode``.
+        """Show the text ``told`` and the thread, and go on with it in ``mode``.
 
-        Raises ``UserError`` for a wrong one.
+        Raises ``UserError`` for an unknown mode.
         """
         self._screen.words(told, FAINT, "")
         self._transcript.show_notices(self._deps.notices, FAINT)
@@ -107,7 +107,6 @@ class Chat:
                 self._screen.words(str(error), ALERT)
 
     async def _open(self, thread: Thread) -> None:
-        """Show the thread, and go on with it."""
         self.thread, self._state = thread, await thread.state()
         self._transcript.show_history(self._deps, self._state.values)
 
@@ -116,7 +115,7 @@ class Chat:
         state, run = self._state, None
         if question is not None and question.id != self._postponed:
             try:
-                run = await self._ask(question, {**state.values, **self._chosen})
+                run = await self._ask(question)
             except KeyboardInterrupt:
                 self._postponed = question.id
                 self._screen.words(POSTPONED)
@@ -135,7 +134,7 @@ class Chat:
             await self._show_run(run)
 
     async def _look(self) -> Interrupt | None:
-        """Read what may have changed; gives the question that waits. Where that fails, says so."""
+        """Read what may have changed; returns the question that waits. An error is shown."""
         try:
             self._deps = await self.thread.deps()
             self._state = await self.thread.state()
@@ -162,7 +161,7 @@ class Chat:
         return build_bar(self._deps, self._state.values, *now, self._cost, width)
 
     async def _obey(self, text: str) -> Run | None:
-        """What a message begins; None for a command that runs nothing."""
+        """The run that a message begins; None for a command that runs nothing."""
         if text == "v" and self._screen.folded:
             self._panel.page()
             return None
@@ -191,13 +190,16 @@ class Chat:
             case "approvals":
                 self._choose_approvals(text)
             case "allowed":
-                await self._show_allowed()
+                await take_back_allowed(self.thread, self._deps, self._screen, self._panel)
             case "diff":
-                await self._show_changes()
+                await show_changes(self.thread, self._deps, self._screen)
             case "threads":
-                await self._choose_thread()
+                if id := await choose_thread(self._agents, self.thread.id, self._panel):
+                    self._chosen = {}
+                    await self._open(self._agents.thread(id))
             case "undo":
-                await self._undo(text or LAST)
+                if await undo(self.thread, text, self._screen, self._panel):
+                    self._chosen = {}
 
     def _choose_mode(self, slug: str) -> None:
         if slug not in self._deps.catalog:
@@ -211,7 +213,7 @@ class Chat:
         self._chosen["mode"] = slug
 
     def _choose_next_mode(self) -> str:
-        """The next mode that can be used; gives the prompt."""
+        """Choose the next mode that can be used; returns the prompt."""
         slugs = [*self._deps.catalog]
         at = slugs.index(self._get_current()[0])
         for slug in slugs[at + 1 :] + slugs[:at]:
@@ -231,55 +233,6 @@ class Chat:
             )
         self._chosen["approvals"] = policy
 
-    async def _show_allowed(self) -> None:
-        remembered = await self.thread.remembered()
-        if not remembered:
-            self._screen.words('No "always" of yours holds in this thread.')
-            return
-        choices = [Choice(NOTHING, "Nothing")]
-        choices += [
-            Choice(each["id"], describe_remembered(self._deps, each)) for each in remembered
-        ]
-        choices.append(Choice(ALL, "All of these"))
-        key = await self._panel.choose("Take back what runs unasked", choices, NOTHING)
-        if key != NOTHING:
-            await self.thread.set(forget=[key])
-            self._screen.words("It asks again from the next step on.", FAINT)
-
-    def _tell_allowed(self, update: Mapping[str, Any]) -> None:
-        for each in find_new(self._state.values, update):
-            what = describe_remembered(self._deps, each)
-            self._screen.words(f"Runs unasked from now on: {what}. /allowed takes it back.", FAINT)
-
-    async def _choose_thread(self) -> None:
-        threads = await self._agents.list_threads()
-        threads.pop(self.thread.id, None)
-        choices = [Choice(NOTHING, "Stay in this one")]
-        choices += [Choice(id, to_one_line(told, 200)) for id, told in threads.items()]
-        key = await self._panel.choose("Go on with which thread?", choices, NOTHING)
-        if key != NOTHING:
-            self._chosen = {}
-            await self._open(self._agents.thread(key))
-
-    async def _undo(self, message: str) -> None:
-        preview = await self.thread.undo(message)
-        self._screen.block("\n".join(describe_undo(preview)))
-        choices = [Choice(NOTHING, "No"), Choice("undo", "Yes")]
-        if await self._panel.choose("Undo this?", choices, NOTHING) != NOTHING:
-            done = await self.thread.undo(message, preview["digest"])
-            self._chosen = {}
-            self._screen.block("\n".join(describe_undo(done, "Done")))
-            self._screen.words("/undo back goes back to before it.", FAINT)
-
-    async def _show_changes(self) -> None:
-        state = await self.thread.state()
-        changes = await asyncio.to_thread(list_changes, self._deps, self.thread.id, state.values)
-        for change in changes:
-            self._screen.words(count_lines(change), BOLD)
-            self._screen.diff(change)
-        if not changes:
-            self._screen.words("This thread has changed no file.")
-
     def _show_status(self) -> None:
         values, (mode, _) = self._state.values, self._get_current()
         toolbox = self._deps.toolbox
@@ -296,16 +249,16 @@ class Chat:
         }
         self._screen.block("\n".join(f"{name:10} {it}" for name, it in lines.items() if it))
 
-    async def _ask(self, question: Interrupt, state: dict[str, Any]) -> Run:
-        request: Request = question.value
-        decisions = await self._cards.decide(self._deps, request["action_requests"], state)
-        self._transcript.asked(request["action_requests"][-1]["id"])
-        if self._chosen:  # meanwhile, which an answer has no place for
+    async def _ask(self, question: Interrupt) -> Run:
+        actions, state = question.value["action_requests"], {**self._state.values, **self._chosen}
+        decisions = await self._cards.decide(self._deps, actions, state)
+        self._transcript.asked(actions[-1]["id"])
+        if self._chosen:  # chosen meanwhile: an answer cannot carry it
             await self.thread.set(**self._chosen)
         return self.thread.answer(question, decisions)
 
     async def _show_run(self, run: Run) -> None:
-        """Show a run until its end, a question or the person stops it; raises ``UserError``."""
+        """Show a run until it ends, asks or is stopped; raises ``UserError``."""
         task = asyncio.ensure_future(self._show_events(run))
         with self._panel.working(task.cancel):
             try:
@@ -322,7 +275,7 @@ class Chat:
         async for event in run:
             if isinstance(event, Wrote):
                 self._chosen = {}
-                self._tell_allowed(event.update)
+                tell_allowed(self._state.values, event.update, self._deps, self._screen)
                 for key in SHOWN_AT_ONCE & event.update.keys():
                     self._state.values[key] = event.update[key]
             self._transcript.show_event(self._deps, event)

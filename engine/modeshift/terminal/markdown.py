@@ -1,4 +1,4 @@
-"""``Markdown``: an answer as lines for a terminal, as it comes in."""
+"""``Markdown``: turns an answer into lines for a terminal while it comes in."""
 
 import re
 from itertools import zip_longest
@@ -34,29 +34,29 @@ _FENCE = re.compile(r"\s*(?:```+|~~~+)\s*([\w+-]*)")
 
 
 class Markdown:
-    """Makes lines of an answer as it comes in: each when it is complete, code when it ends."""
+    """Returns each line of an answer when it is complete, and code when its block ends."""
 
     def __init__(self) -> None:
         self._pending = ""
         self._code: list[str] | None = None
         self._language = ""
         self._rows: list[str] = []
-        """Of a table."""
+        """The rows of a table that has not ended."""
 
     def feed(self, text: str) -> list[str]:
-        """The lines that are complete now."""
+        """Add a piece of the answer; returns the lines that are complete by now."""
         first, *rest = split_readable(text)
         *whole, self._pending = [self._pending + first, *rest]
         return [shown for line in whole for shown in self._render(line)]
 
     @property
     def incomplete(self) -> list[str]:
-        """The last lines of what has come, and is not complete."""
+        """The last lines, which are not complete yet."""
         rest = [self._pending[-MAX_INCOMPLETE:]] if self._pending else []
         return [*(self._code or self._rows)[-TAIL:], *rest]
 
     def end(self) -> list[str]:
-        """The lines of the rest."""
+        """End the answer; returns its last lines."""
         rest, self._pending = self._pending, ""
         shown = self._render(rest) if rest else []
         return shown + self._end_table() + self._end_code()
@@ -96,7 +96,7 @@ def _render_prose(line: str) -> list[str]:
 
 
 def _render_table(rows: list[str]) -> list[str]:
-    """Columns below each other; where they do not fit, a line for each cell."""
+    """A table in columns; where they do not fit, a line for each cell."""
     if len(rows) < 2 or not _RULE.fullmatch(rows[1]):
         return [part for row in rows for part in _render_prose(row)]
     cells = [
@@ -123,7 +123,7 @@ def _render_table(rows: list[str]) -> list[str]:
 
 
 def _style(match: re.Match[str]) -> str:
-    """Code, or what stands out, painted word by word; of a link all of where it leads."""
+    """Code or emphasis, painted word by word; a link with its whole address."""
     kind, text = match.lastgroup, match[str(match.lastgroup)]
     if kind == "url":
         label = match["label"]

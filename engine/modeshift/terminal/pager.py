@@ -10,7 +10,7 @@ NO_EDITOR = "  There is no editor: set EDITOR to one, or install nano.\n"
 
 
 def show_pages(text: str) -> str:
-    """Show it, in the next pager where one is not there; what is wrong where there is none."""
+    """Show the text in the first pager that is there; returns what is wrong if none is."""
     for pager in filter(None, (os.environ.get("PAGER"), "less -R", "more")):
         try:
             subprocess.run(shlex.split(pager), input=text.encode(), check=False)  # noqa: S603  # theirs
@@ -21,9 +21,9 @@ def show_pages(text: str) -> str:
 
 
 def edit_text(text: str) -> str | None:
-    """The text as the person leaves it, in the next editor where one is not there; None for none.
+    """The text as the person leaves it in the first editor that is there; None if none is.
 
-    An editor that fails leaves it as it was.
+    If the editor fails, the text stays as it was.
     """
     named = (os.environ.get("VISUAL"), os.environ.get("EDITOR"), "editor", "nano", "vi")
     with TemporaryDirectory() as folder:

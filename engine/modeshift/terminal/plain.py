@@ -1,4 +1,4 @@
-"""``PlainPanel``: lines alone, for a terminal without a cursor, or a person who is read to."""
+"""``PlainPanel``: lines alone, for a terminal without a cursor, or a screen reader."""
 
 import asyncio
 import signal
@@ -48,7 +48,7 @@ class PlainPanel:
             loop.remove_signal_handler(signal.SIGINT)
 
     def do(self, *_: object) -> None:
-        """Nothing: it is for lines that go away."""
+        """Do nothing: these are lines that ``Panel`` erases again."""
 
     pend = show_output = take_back = page = do
 
@@ -62,7 +62,7 @@ class PlainPanel:
         return await self._answers.prompt_async(make_readable(prompt), default=default)
 
     async def choose(self, title: str, choices: Sequence[Choice], _no: str, at: int = 0) -> str:
-        """The key of a choice, and Enter; nothing is the choice ``at``."""
+        """The key of a choice, ended by Enter; Enter alone is the choice ``at``."""
         lines = [f"  {line}" for line in number_choices(choices)]
         self.print("\n".join([make_readable(title), *lines, ""]))
         while True:

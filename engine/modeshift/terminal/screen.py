@@ -1,4 +1,4 @@
-"""``Screen``: what is printed; other people's text cannot act on the terminal."""
+"""``Screen``: prints text so that other people's cannot act on the terminal."""
 
 import os
 import re
@@ -20,9 +20,9 @@ BOLD, FAINT, ITALIC, REMOVED, ADDED, ALERT, CODE = "1", "2", "3", "31", "32", "3
 STYLES = {"+": ADDED, "-": REMOVED, " ": FAINT}
 MAX_WIDTH = 100
 HEAD, TAIL = 4, 8
-"""Lines that are shown of a long result."""
+"""Lines that are shown at the beginning and the end of a long result."""
 HALF = 30
-"""Lines that are shown of each end of a long diff or plan."""
+"""Lines that are shown at each end of a long diff or plan."""
 LANGUAGE_COLOURS = {
     Token: ("", ""),
     Token.Keyword: ("magenta", "magenta"),
@@ -31,16 +31,16 @@ LANGUAGE_COLOURS = {
     Token.Generic.Deleted: ("red", "red"),
     Token.Generic.Inserted: ("green", "green"),
 }
-"""For a light and a dark background, which nobody can tell apart here: the same."""
+"""The same colours for light and dark backgrounds, as nobody can tell these apart here."""
 MAX_COLOURED = 100_000
-"""Characters of code; more is shown without colours."""
+"""Characters of code that are coloured; longer code has no colours."""
 PAGED = "v shows all"
 PAINT = re.compile(r"\x1b\[[\d;]+m")
 
 
 @cache
 def has_colours() -> bool:
-    """Whether the person wants them; see no-color.org."""
+    """Whether the person wants colours; see no-color.org."""
     return not os.environ.get("NO_COLOR") and has_cursor()
 
 
@@ -50,13 +50,13 @@ def has_cursor() -> bool:
 
 
 def paint(text: str, style: str) -> str:
-    """Our text, or somebody else's that is readable, in a style."""
+    """Text in a style; somebody else's must have been made readable before."""
     is_shown = style and (has_colours() or (style == BOLD and has_cursor()))
     return f"\x1b[{style}m{text}\x1b[0m" if is_shown and text else text
 
 
 def get_width() -> int:
-    """How wide text is printed."""
+    """How many columns a line may take."""
     try:
         columns = os.get_terminal_size(1).columns
     except OSError:
@@ -70,7 +70,7 @@ def measure(text: str) -> int:
 
 
 def fit_to_width(line: str, width: int) -> str:
-    """What of a line fits into the width."""
+    """The line, cut to the width."""
     if measure(line) <= width:
         return line
     line = line[: width - 1]
@@ -80,9 +80,9 @@ def fit_to_width(line: str, width: int) -> str:
 
 
 def wrap(text: str, first: str = "", rest: str | None = None) -> list[str]:
-    """Lines in which no word is cut, the first behind ``first``, the others behind ``rest``.
+    """Lines that cut no word; the first begins with ``first``, the others with ``rest``.
 
-    The text may be painted, each word for itself.
+    Painted text must be painted word by word.
     """
     rest = " " * measure(first) if rest is None else rest
     width, lines, line, used, gap = get_width(), list[str](), first, measure(first), ""
@@ -96,7 +96,7 @@ def wrap(text: str, first: str = "", rest: str | None = None) -> list[str]:
 
 
 def colour(lines: list[str], *, language: str = "", path: str = "") -> list[str]:
-    """Lines of code that are readable, in the colours of the language if that is known."""
+    """Readable lines of code, in the colours of the language if that is known."""
     code = "\n".join(lines)
     if not has_colours() or not (language or path) or len(code) > MAX_COLOURED:
         return lines
@@ -110,13 +110,13 @@ def colour(lines: list[str], *, language: str = "", path: str = "") -> list[str]
 
 
 class Screen:
-    """What has been printed is not changed again."""
+    """Prints lines, and never changes what it has printed."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
         self._is_after_gap = False
         self.folded = ""
-        """The whole of what was shown in part, for the pager; whoever shows a call clears it."""
+        """All of what was shown in part, for the pager; cleared when the next call is shown."""
 
     def gap(self) -> None:
         """Print an empty line, unless there is one."""
@@ -134,7 +134,7 @@ class Screen:
             self.ready([paint(part, style) for part in wrap(line, indent)])
 
     def ready(self, lines: Sequence[str]) -> None:
-        """Print lines that are readable, and painted."""
+        """Print lines that are readable and painted already."""
         if lines:
             self._is_after_gap = False
             self._write("\n".join(lines) + "\n")
@@ -145,11 +145,11 @@ class Screen:
         self._fold([paint(f"  {line}", style) for line in lines], head, tail)
 
     def result(self, text: str, style: str = "") -> None:
-        """Print what a call has said."""
+        """Print a call's result."""
         self.block(text, style, HEAD, TAIL)
 
     def text(self, file: FileChange) -> None:
-        """Print a file that is handed over, or that cannot be compared."""
+        """Print a whole file: a plan, or one that cannot be compared."""
         lines = colour(split_readable(file["after"].removesuffix("\n")), path=file["path"])
         self._fold([f"  {line}" for line in lines])
         self.words(file.get("problem", ""), ALERT)
@@ -182,11 +182,11 @@ class Screen:
 
 
 def split_readable(text: str) -> list[str]:
-    """The lines of somebody's text, which cannot act on the terminal."""
+    """The lines of somebody's text, without what could act on the terminal."""
     return make_readable(text).replace("\r", "").split("\n")
 
 
 def count_lines(change: FileChange) -> str:
-    """How many lines an edit adds and removes."""
+    """The file's path, and how many lines an edit adds and removes."""
     signs = [sign for sign, _ in change["lines"]]
     return f"{change['path']}  +{signs.count('+')} -{signs.count('-')}"

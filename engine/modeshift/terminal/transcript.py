@@ -1,7 +1,6 @@
 """``Transcript``: what a terminal shows of a thread's runs and history."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
 
@@ -16,20 +15,22 @@ from modeshift.events import (
 )
 from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import VOID, remove_marks, show_result
-from modeshift.terminal.cards import call_title, find_effect
 from modeshift.terminal.markdown import Markdown
 from modeshift.terminal.panel import Panel
 from modeshift.terminal.plain import PlainPanel
 from modeshift.terminal.screen import ALERT, BOLD, FAINT, Screen
+from modeshift.terminal.titles import call_title, find_effect
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.mailbox import StateValues
+from modeshift.threads.state import EndedSubtask
 
 MARKS = {"completed": "x", "in_progress": "-"}
 MAX_KEPT = 20_000
-"""Characters of a command's output, for when it is stopped."""
+"""Characters of a command's output that are kept, to show them if it is stopped."""
 
 
 class Transcript:
-    """Mutable; knows what has been shown."""
+    """Shows what happens in a thread; mutable, as it knows what has been shown."""
 
     def __init__(self, screen: Screen, panel: Panel | PlainPanel) -> None:
         self._screen = screen
@@ -42,7 +43,7 @@ class Transcript:
         self._shown: str | None = None
         """The id of the call whose title, or question, was shown last."""
         self._subtask: str | None = None
-        """The id of the one that goes on."""
+        """The id of the sub-task that goes on."""
         self._told = {VOID}  # the calls say so themselves
         """Notices that a person has read."""
 
@@ -84,23 +85,23 @@ class Transcript:
             self._told.discard(update["notices"][-1])  # it may fail twice for one reason
         self.show_notices(update.get("notices") or ())
 
-    def _follow_subtask(self, deps: AgentDeps, update: Mapping[str, Any]) -> bool:
-        """Show that one begins, or ends; gives whether one begins."""
+    def _follow_subtask(self, deps: AgentDeps, update: StateValues) -> bool:
+        """Show that a sub-task begins or ends; returns whether one begins."""
         subtask, begins = update.get("subtask") or {}, False
         if isinstance(ended := update.get("subtasks"), list):
             for each in ended:
                 self._end_subtask(deps, each)
         elif subtask.get("id", self._subtask) != self._subtask:
-            self._begin_subtask(deps, subtask)
+            self._begin_subtask(deps, subtask["mode"])
             begins = True
         self._subtask = subtask.get("id") if "subtask" in update else self._subtask
         return begins
 
-    def _begin_subtask(self, deps: AgentDeps, subtask: Mapping[str, Any]) -> None:
+    def _begin_subtask(self, deps: AgentDeps, mode: str) -> None:
         self._screen.gap()
-        self._screen.line(f"Sub-task in {deps.catalog.get_name(subtask['mode'])} mode", BOLD)
+        self._screen.line(f"Sub-task in {deps.catalog.get_name(mode)} mode", BOLD)
 
-    def _end_subtask(self, deps: AgentDeps, ended: Mapping[str, Any]) -> None:
+    def _end_subtask(self, deps: AgentDeps, ended: EndedSubtask) -> None:
         is_done, name = ended["status"] == "completed", deps.catalog.get_name(ended["mode"])
         how = "has ended." if is_done else f"was not finished: {ended['result']}"
         self._screen.line(f"The sub-task in {name} mode {how}", BOLD)
@@ -113,7 +114,7 @@ class Transcript:
                 self._screen.words(f"Notice: {notice}", style)
 
     def _show_answer(self, message: AIMessage) -> None:
-        """What of an answer has not been streamed; its calls are shown when they begin."""
+        """Show what of an answer has not been streamed; its calls are shown when they begin."""
         self._stream(message.text.removeprefix(self._streamed))
         self.end_run()
         self._panel.do("Thinking")
@@ -160,22 +161,22 @@ class Transcript:
         self._printed = ""
 
     def end_run(self) -> None:
-        """Print what has come in, and forget it."""
+        """Print the rest of an answer that was coming in."""
         self._screen.ready(self._markdown.end())
         self._panel.pend([])
         self._streamed, self._markdown = "", Markdown()
 
-    def show_history(self, deps: AgentDeps, values: Mapping[str, Any]) -> None:
-        """Show what the thread holds, its sub-tasks where they began."""
+    def show_history(self, deps: AgentDeps, values: StateValues) -> None:
+        """Show the thread's messages, each sub-task where it began."""
         ended = {each["id"]: each for each in values.get("subtasks") or ()}
         for each in (*(values.get("parents") or ()), values):
             if subtask := each.get("subtask"):
-                self._begin_subtask(deps, subtask)
+                self._begin_subtask(deps, subtask["mode"])
             self._show_messages(deps, each.get("messages") or (), ended)
             self._subtask = subtask and subtask["id"]
 
     def _show_messages(
-        self, deps: AgentDeps, messages: Sequence[Any], ended: Mapping[str, Mapping[str, Any]]
+        self, deps: AgentDeps, messages: Sequence[object], ended: Mapping[str, EndedSubtask]
     ) -> None:
         for message in read_messages(messages):
             if isinstance(message, HumanMessage):
@@ -184,7 +185,7 @@ class Transcript:
                 self._show_answer(message)
             elif isinstance(message, ToolMessage):
                 if subtask := ended.get(message.tool_call_id):
-                    self._begin_subtask(deps, subtask)
+                    self._begin_subtask(deps, subtask["mode"])
                     self._show_messages(deps, subtask["messages"], ended)
                     self._end_subtask(deps, subtask)
                 self._show_result(deps, message)

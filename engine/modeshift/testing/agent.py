@@ -1,166 +1,36 @@
-"""``make_agent`` and ``script``: an agent of the clone in this process; its ``Conversation``."""
+"""``make_agent`` and ``script``: an agent of the clone in this process."""
 
-import asyncio
 import os
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
-from uuid import uuid4
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
-from langchain_core.messages.tool import tool_call
-from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command, StreamMode
 
-from modeshift.agent import APPROVE, Thread
-from modeshift.calls.judging import CallContext, judge
-from modeshift.events import Chunk, Wrote
 from modeshift.models.loading import Models
 from modeshift.models.providers import PROVIDERS
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.policy import Approvals, Verdict
+from modeshift.modes.policy import Approvals
 from modeshift.project import load_project
+from modeshift.testing.conversation import Build, Conversation
 from modeshift.testing.modes import load_modes
 from modeshift.testing.scripted import ScriptedModel, ScriptStep
 from modeshift.threads.compiled import Agent
 from modeshift.threads.deps import AgentDeps
-from modeshift.threads.state import State
 from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.tool import Tool, ToolDeps
 from modeshift.tools.toolbox import Toolbox, make_tools
 from modeshift.tools.workspace.workspace import Workspace
 
-Build = Callable[..., Agent]
 Tools = Sequence[tuple[str | None, str | Callable[[ToolDeps], Sequence[Tool]]]]
-"""As in ``tools/__init__.py``; a function may stand there itself."""
+"""Groups of tools as in ``tools/__init__.py``, where a function itself may stand for its name."""
 KEY = "sk-modeshift-test-0123456789abcdef"
-"""What models are made with where there is no key: to be played, not asked."""
+"""The key of models that have none: they are replayed, and not asked."""
 _JUDGED_SANDBOX: Any = SimpleNamespace(has_network=False)
-
-
-class Conversation:
-    """One thread."""
-
-    def __init__(self, agent: Agent, *, is_streamed: bool = False) -> None:
-        """``is_streamed``: the client reads the model's answer while it is written."""
-        self.agent = agent
-        streams: list[StreamMode] = ["updates", "messages"] if is_streamed else ["updates"]
-        config: RunnableConfig = {"configurable": {"thread_id": str(uuid4())}}
-        self.thread = Thread(config, self._get_agent, streams=streams)
-        self.nodes: list[str] = []
-        """The nodes that have run, in this object's runs."""
-        self.chunks: list[AIMessageChunk] = []
-        self.model = ScriptedModel(answers=[])
-        """The one that ``script`` made, with what it was asked."""
-
-    async def _get_agent(self) -> Agent:
-        return self.agent
-
-    @property
-    def config(self) -> RunnableConfig:
-        """Which thread it is; with a ``checkpoint_id``, from where it goes on."""
-        return self.thread.config
-
-    @config.setter
-    def config(self, config: RunnableConfig) -> None:
-        self.thread = replace(self.thread, config=config)
-
-    async def send(self, input: object) -> None:
-        """Run with an input or a ``Command`` until it ends or waits; the history must be valid."""
-        async for event in self.thread.run(input):
-            if isinstance(event, Wrote):
-                self.nodes.append(event.node)
-            elif isinstance(event, Chunk):
-                self.chunks.append(event.message)
-        assert problems(await self.messages()) == []
-
-    async def send_until(self, node: str, input: Any) -> None:
-        """Run and stop after a node, like a process that ends between two steps."""
-        await self.agent.ainvoke(input, self.config, interrupt_after=[node])
-
-    async def say(self, text: str, **host: object) -> None:
-        """A user's message; ``host`` is the rest of the input, such as ``mode``."""
-        await self.send({"messages": [{"role": "user", "content": text}], **host})
-
-    async def decide(self, *decisions: dict[str, Any]) -> None:
-        """Answer the open question, with a decision for each of its requests."""
-        await self.send(Command(resume={"decisions": list(decisions)}))
-
-    async def approve_all(self) -> list[str]:
-        """Approve everything until the run ends; gives the names of the tools that asked."""
-        asked = []
-        while waiting := await self.waiting():
-            answers = [each for each in await self.messages() if isinstance(each, AIMessage)]
-            # Without the questions of a node of one's own.
-            calls = {call["id"] for answer in answers for call in answer.tool_calls}
-            asked += [request["name"] for request in waiting if request["id"] in calls]
-            await self.decide(*[APPROVE] * len(waiting))
-        return asked
-
-    async def values(self) -> dict[str, Any]:
-        """The state."""
-        return dict((await self.thread.state()).values)
-
-    async def mode(self) -> str:
-        """The thread's mode."""
-        return str((await self.values())["mode"])
-
-    async def messages(self) -> list[BaseMessage]:
-        """The history."""
-        return [*await self.thread.history()]
-
-    async def results(self) -> dict[str, ToolMessage]:
-        """The tool messages, by call id."""
-        return {
-            message.tool_call_id: message
-            for message in await self.messages()
-            if isinstance(message, ToolMessage)
-        }
-
-    async def waiting(self) -> list[dict[str, Any]]:
-        """The action requests of the open question; empty if there is none."""
-        question = await self.thread.question()
-        return list(question.value["action_requests"]) if question else []
-
-    async def files(self) -> dict[str, str]:
-        """The text of each file in the workspace, by its path in it."""
-        return await asyncio.to_thread(_read_files, self.agent.live.deps.toolbox.workspace.root)
-
-
-Recorded = Callable[..., Conversation]
-"""The fixture ``recorded``: gets a script's steps as ``script`` does, and gives the thread."""
-
-
-def _read_files(folder: Path) -> dict[str, str]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8", errors="replace")
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
-
-
-def problems(messages: list[BaseMessage]) -> list[str]:
-    """Reasons why a provider would refuse this history; none if it is valid."""
-    faults = []
-    due: Counter[str] = Counter()
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            if due[message.tool_call_id] != 1:
-                faults.append(f"answer to {message.tool_call_id!r}, which is not due")
-            due[message.tool_call_id] -= 1
-            continue
-        faults += [f"no answer to {id!r} before {message.type}" for id, n in due.items() if n > 0]
-        due.clear()
-        if isinstance(message, AIMessage):
-            due.update(str(call["id"]) for call in message.tool_calls)
-    return faults
 
 
 def make_agent(  # noqa: PLR0913  # what a test may want to be otherwise
@@ -175,11 +45,11 @@ def make_agent(  # noqa: PLR0913  # what a test may want to be otherwise
     is_sandboxed: bool = False,
     only_tools: Collection[str] | None = None,
 ) -> Agent:
-    """An agent that works in the folder ``workspace``; what is not given is the clone's.
+    """An agent that works in the folder ``workspace``; what is left out is the clone's.
 
-    A ``saver`` that another agent had has its threads, too. ``is_sandboxed``: calls are judged as
-    where there is a sandbox, and no command runs. ``only_tools``: of the tools, those of these
-    names. Raises ``ConfigurationError``.
+    With another agent's ``saver`` it has that one's threads, too. ``is_sandboxed``: calls are
+    judged as if there were a sandbox, and no command runs. ``only_tools``: the names of the tools
+    that it has. Raises ``ConfigurationError``.
     """
     project, place = load_project(), Workspace(workspace)
     catalog = modes or load_modes().catalog
@@ -209,28 +79,9 @@ def _make_tools(listed: Tools, deps: ToolDeps) -> Iterator[Tool]:
 def script(workspace: Path, *steps: ScriptStep, **options: Any) -> Conversation:
     """A thread of an agent whose model takes one step after the other, whatever it is asked.
 
-    ``options`` are those of ``make_agent``; ``model`` of what is returned has what it was asked.
+    ``options`` are those of ``make_agent``; the result's ``model`` has the requests that it got.
     """
     model = ScriptedModel.of(*steps)
     talk = Conversation(make_agent(workspace, model, **options))
     talk.model = model
     return talk
-
-
-async def judge_call(
-    agent: Agent,
-    mode: str,
-    name: str,
-    args: Mapping[str, object],
-    approvals: str = "manual",
-    limit: str | None = None,
-) -> Verdict:
-    """Whether the call would run in the mode: its ``kind`` is ``allow``, ``ask`` or ``deny``.
-
-    Its ``reason`` is in words. ``limit`` is the host's. A call of no such tool, or with arguments
-    that do not fit, is denied. Raises ``UnknownModeError``.
-    """
-    deps = agent.live.deps
-    state = State(mode=mode, approvals=approvals, limit=limit)
-    call = tool_call(name=name, args=dict(args), id="call")
-    return (await judge(deps, CallContext.of(deps, state), call)).verdict

@@ -1,4 +1,4 @@
-"""``recorded_answers``: a provider's own client gets answers of given bytes; ``next_request``."""
+"""``recorded_answers`` and ``next_request``: what a provider's own client gets, and sends."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from modeshift.modes.errors import ProviderError
-from modeshift.testing.agent import Conversation
+from modeshift.testing.conversation import Conversation
 
 _TRANSPORTS = ("httpcore", "httpcore2")
-"""What the providers' clients send with; the client above it is the real one."""
+"""The libraries with which providers' clients send; the clients themselves are the real ones."""
 
 
 class Sent(NamedTuple):
@@ -20,20 +20,20 @@ class Sent(NamedTuple):
     url: str
     headers: Mapping[str, str]
     """Names in lower case."""
-    body: Any
+    body: object
     """JSON."""
 
 
 @contextmanager
 def recorded_answers(*answers: bytes | tuple[int, bytes]) -> Iterator[list[Sent]]:
-    """Let the providers' clients get these answers, one for each request; gives the requests.
+    """Give the providers' clients these answers, one for each request; yields the requests.
 
     An answer is the body, of JSON or of a stream, or the status and the body. A request for which
     there is no answer left is refused, and is among the requests, too. Nothing is sent anywhere.
     """
     requests: list[Sent] = []
 
-    async def handle(_: Any, request: Any) -> Any:
+    async def handle(_: object, request: Any) -> Any:
         content = b"".join([part async for part in request.stream])
         url = request.url
         port = f":{url.port}" if url.port else ""
@@ -73,8 +73,8 @@ def _find_type(body: bytes) -> bytes:
 async def next_request(talk: Conversation, text: str, **host: object) -> Sent:
     """What the model is sent if the user says ``text``; ``host`` is the rest of the input.
 
-    It gets no answer: the thread has the message, and stands as where a provider is down. The model
-    is a provider's, not a scripted one.
+    It gets no answer: the thread has the message, as if the provider were down. The model is a
+    provider's, not a scripted one.
     """
     with recorded_answers() as requests, suppress(ProviderError):
         await talk.say(text, **host)

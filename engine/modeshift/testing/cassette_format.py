@@ -7,7 +7,7 @@ import json
 import re
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 import yaml
@@ -20,6 +20,7 @@ from vcr.request import Request
 from vcr.serializers import yamlserializer
 
 from modeshift.models.provider_errors import MASK, find_secrets
+from modeshift.modes.plain_data import JsonObject
 from modeshift.testing.scrubbing import WrittenInstead, keep_headers, scrub, scrub_body
 from modeshift.testing.strict_replay import Dumper, Response, body, decode_body
 
@@ -31,10 +32,10 @@ def configure(vcr: VCR) -> None:
     vcr.register_persister(_NewFile if vcr.record_mode == RecordMode.ALL else _OldFile)
 
 
-def get_config(replaced: WrittenInstead, mode: str, path: Path) -> dict[str, Any]:
+def get_config(replaced: WrittenInstead, mode: str, path: Path) -> JsonObject:
     """The options of vcrpy's ``use_cassette`` for tests of this project."""
     is_replay = mode == "none"
-    # What was not masked then is not masked now: a new secret makes a request another one.
+    # What was not masked when recorded is not masked now: a new secret would change a request.
     is_masked = not is_replay or (path.exists() and MASK in path.read_text(encoding="utf-8"))
     secrets = () if is_replay else find_secrets()
 
@@ -56,18 +57,18 @@ def get_config(replaced: WrittenInstead, mode: str, path: Path) -> dict[str, Any
         "match_on": ["method", "uri", "body"],
         "before_record_request": clean_request,
         "before_record_response": clean_response,
-        # It names the thread, and is another one in each run.
+        # It names the thread, and so differs in each run.
         "filter_post_data_parameters": ["prompt_cache_key"],
     }
 
 
 class _Serializer:
-    """In the place of vcrpy's YAML serializer, which reads what this writes."""
+    """Replaces vcrpy's YAML serializer, which can read what this writes."""
 
     deserialize = staticmethod(yamlserializer.deserialize)
 
     @staticmethod
-    def serialize(data: dict[str, Any]) -> str:
+    def serialize(data: JsonObject) -> str:
         data = deepcopy(data)
         for one in data["interactions"]:
             one["request"]["body"] = _indent(one["request"]["body"])
@@ -99,7 +100,7 @@ class _OldFile(FilesystemPersister):  # type: ignore[misc]  # vcrpy has no types
 
     @classmethod
     @override
-    def load_cassette(cls, cassette_path: str, serializer: object) -> Any:
+    def load_cassette(cls, cassette_path: str, serializer: object) -> object:
         try:
             return super().load_cassette(cassette_path, serializer)
         except (yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError) as error:

@@ -1,24 +1,25 @@
 """``check_agent``: tries whether a clone's graph keeps what the engine promises."""
 
 import asyncio
+from collections.abc import Awaitable
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from typing_extensions import override
 
-from modeshift.agent import APPROVE, REJECT, edit
 from modeshift.models.loading import Models
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.errors import NodeError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.project import load_project
-from modeshift.testing.agent import Build, Conversation, judge_call
+from modeshift.testing.conversation import Build, Conversation, judge_call
 from modeshift.testing.modes import load_modes
 from modeshift.testing.scripted import Call, ScriptedModel, calling
+from modeshift.thread import APPROVE, REJECT, edit
 from modeshift.threads.compiled import Agent
 from modeshift.threads.deps import AgentDeps
 from modeshift.tools.tool import Tool
@@ -28,14 +29,14 @@ from modeshift.tools.workspace.workspace import Workspace
 WALKS = 8
 MOVES = 8
 SECONDS = 30
-"""What a turn may take."""
+"""How long a turn may take."""
 MAX_QUESTIONS = 10
 FILES_CHANGED = "files_changed"
-"""The fact that is true behind each call of a probe."""
+"""The fact that is true after each call of a probe."""
 
 
 class Trial(Conversation):
-    """One thread of the graph, with tools that note what they are called with."""
+    """A thread of the graph, with tools that note what they are called with."""
 
     def __init__(self, build: Build, folder: Path, *calls: Call) -> None:
         """The model makes each of the calls in a message of its own."""
@@ -84,7 +85,7 @@ class Trial(Conversation):
             await super().send(input)
 
     async def answer(self, decision: str) -> bool:
-        """Answer until nothing waits, a question of the clone's own with yes; whether one came."""
+        """Answer until nothing waits, a clone's own question with yes; whether there was any."""
         was_asked, calls = False, {*self.probes, *self.switches}
         for _ in range(MAX_QUESTIONS):
             if not (names := [request["name"] for request in await self.waiting()]):
@@ -115,7 +116,7 @@ def expect(holds: object, otherwise: str) -> None:
 
 
 class _Walk:
-    """Does what a model, a person and a host could do, and notes what may come of it."""
+    """Does what a model, a person and a host could do, and notes what may follow from it."""
 
     def __init__(self, trial: Trial, random: Random) -> None:
         self.trial = trial
@@ -125,7 +126,7 @@ class _Walk:
         self.targets: set[str] = set()
         """The modes that a person or the host has chosen in this move."""
         self.written: dict[str, tuple[str, int]] = {}
-        """By the path that a probe would change: the probe, and which answer called it."""
+        """By the path that a probe would change: the probe, and the number of its answer."""
         self.approved: set[str] = set()
         self.seen = 0
         self.changes = 0
@@ -148,7 +149,7 @@ class _Walk:
         return calls
 
     async def say(self) -> None:
-        model, host = self.trial.model, dict[str, Any]()
+        model, host = self.trial.model, dict[str, str]()
         first = len(model.asked)
         numbers = range(first, first + self.random.choice([1, 2, 3]))
         earlier = [AIMessage("done")] * first  # the answers that were given, or left out
@@ -160,7 +161,7 @@ class _Walk:
             self.targets.add(host["mode"])
         await self.trial.say("go", **host)
 
-    def decide(self, request: dict[str, Any]) -> dict[str, Any]:
+    def decide(self, request: JsonObject) -> dict[str, object]:
         name, args = request["name"], request["args"]
         decision = self.random.choice(["approve", "approve", "reject", "edit"])
         if name not in (*self.trial.probes, *self.trial.switches):
@@ -233,7 +234,7 @@ class _Walk:
 
 
 async def walk(trial: Trial, seed: int) -> None:
-    """Make some moves, each of which must keep what is promised; ``seed`` chooses them."""
+    """Make some moves, each of which must keep the promises; ``seed`` chooses them."""
     steps = _Walk(trial, Random(seed))
     await steps.say()
     await steps.check()
@@ -274,7 +275,7 @@ async def _check(build: Build, folder: Path) -> None:
                     await named(where, _try_switch(build, folder, switch, mode, target))
 
 
-async def named(where: str, trial: Any) -> None:
+async def named(where: str, trial: Awaitable[object]) -> None:
     """Await the trial; what it raises says where."""
     try:
         await trial

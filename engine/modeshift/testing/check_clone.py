@@ -1,4 +1,4 @@
-"""What holds of a clone beside its graph: its modes and tools, its imports, its server."""
+"""Checks of a clone beside that of its graph: modes and tools, imports, the server."""
 
 import ast
 import asyncio
@@ -13,13 +13,14 @@ from tempfile import TemporaryDirectory
 
 import httpx
 
-from modeshift.agent import APPROVE, open_agent
+from modeshift.agent import open_agent
 from modeshift.modes.limits import cut_verdict
 from modeshift.modes.policy import Approvals, verdict
 from modeshift.project import load_project
 from modeshift.testing.agent import make_agent
 from modeshift.testing.check import expect
 from modeshift.testing.modes import load_modes
+from modeshift.thread import APPROVE
 
 PUBLIC = ("modeshift", "modeshift.tools", "modeshift.testing")
 """The modules whose names a clone may use: those in their ``__all__``."""
@@ -56,13 +57,13 @@ def check_modes() -> None:
 
 
 def check_imports() -> None:
-    """Raise ``AssertionError`` that names what the clone uses of the engine and may change."""
+    """Raise ``AssertionError`` with the names of the engine that the clone uses and may change."""
     for file, names in find_strangers(load_project().root).items():
         expect(not names, f"{file} uses what may change at any upgrade: {', '.join(sorted(names))}")
 
 
 def find_strangers(root: Path) -> dict[str, set[str]]:
-    """The files of a clone that use of the engine what is not public, each with the names."""
+    """The files of a clone that use names of the engine that are not public, with the names."""
     public = {f"{module}.{name}" for module in PUBLIC for name in import_module(module).__all__}
     # "import modeshift.tools" binds modeshift, of which tools is an attribute then.
     public |= {*PUBLIC}
@@ -76,7 +77,6 @@ def find_strangers(root: Path) -> dict[str, set[str]]:
 
 
 def _list_imports(text: str) -> Iterator[str]:
-    """What a module uses of the engine, as dotted names."""
     tree = ast.parse(text)
     modules: dict[str, str | None] = {}
     for node in ast.walk(tree):
@@ -111,7 +111,7 @@ async def check_server() -> None:
         port = _find_port()
         process = await _start(Path(folder), port)
         assert process.stdout is not None
-        reading = asyncio.create_task(process.stdout.read())  # else it waits once a pipe is full
+        reading = asyncio.create_task(process.stdout.read())  # or the server waits at a full pipe
         try:
             await _talk(f"http://127.0.0.1:{port}")
         finally:

@@ -9,9 +9,8 @@ is set and the machine lacks what a test needs, that is a failure.
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from vcr import VCR
@@ -26,7 +25,7 @@ __all__ = ["recorded", "snapshot"]
 OF_PROVIDERS = re.compile(r"(?i)^(openai|anthropic|ollama|langsmith|langchain|azure|google)_")
 OF_THE_NETWORK = re.compile(r"(?i)_proxy$|^ssl_cert_file$|^sslkeylogfile$")
 MISSING = re.compile(r"not installed|no \.venv|cannot be had|no such program|no Chromium")
-"""How a test says that a machine lacks what it needs; other reasons are no fault of the machine."""
+"""How a test says that the machine lacks what it needs; other reasons to skip are fine."""
 OF_THE_USER = re.compile(r"(?i)_api_key$")
 
 
@@ -43,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_recording_configure(vcr: VCR) -> None:
-    """For what ``@pytest.mark.vcr`` marks."""
+    """Set up vcrpy for tests with ``@pytest.mark.vcr``."""
     configure(vcr)
 
 
@@ -56,7 +55,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Any:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Keep whether the test has passed, for the fixtures that end after it."""
     report = yield
     if report.when == "call":
@@ -66,7 +67,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
-    """At the very end: how many tests were skipped, and for want of what."""
+    """Print at the very end how many tests were skipped, and what they lacked."""
     yield
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = Counter(map(_say_why, skipped))
@@ -75,15 +76,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail where CI has not what a test needs."""
+    """Fail if CI lacks what a test needs."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     skipped = reporter.stats.get("skipped", []) if reporter is not None else []
     if os.environ.get("CI") and any(MISSING.search(_say_why(each)) for each in skipped):
         session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
-def _say_why(skipped: Any) -> str:
-    return str(skipped.longrepr[2]).removeprefix("Skipped: ")
+def _say_why(skipped: pytest.TestReport) -> str:
+    assert isinstance(skipped.longrepr, tuple)
+    return skipped.longrepr[2].removeprefix("Skipped: ")
 
 
 @pytest.fixture(autouse=True)

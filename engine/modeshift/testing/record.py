@@ -1,12 +1,12 @@
 """``make record``: record the cassettes of a clone's tests anew.
 
 T=pattern    only the tests that match, as in `make test`
-SCRIPTED=1   of the scripted provider, whatever is set
+SCRIPTED=1   use the scripted provider, whatever is set
 REAL=1       do not ask before money is spent
 
-Of a provider whose key is set the real service is recorded, which costs money; else Anthropic's is
-scripted. Tests that name no model are recorded of the server at OPENAI_BASE_URL, if MODEL is one of
-its models. A cassette is written once its test has passed.
+If a provider's key is set, the real service is recorded, which costs money; else Anthropic's is
+scripted. Tests that name no model are recorded with the server at OPENAI_BASE_URL, if MODEL is one
+of its models. A cassette is written once its test has passed.
 """
 
 import os
@@ -24,7 +24,7 @@ from modeshift.models.providers import PROVIDERS, is_at_openai
 
 
 def main(env_file: Path | None = None) -> int:
-    """Say what is recorded, ask where it costs, run the tests; gives the exit code."""
+    """Say what is recorded, ask if it costs money, run the tests; returns the exit code."""
     load_dotenv(env_file or get_env_file(), override=False)
     options = options_for_pytest()
     if options is None:
@@ -37,7 +37,7 @@ def main(env_file: Path | None = None) -> int:
 
 
 def options_for_pytest() -> list[str] | None:
-    """Or None where something would cost, and nobody wants that."""
+    """The options for pytest; None if recording would cost money and the user declined."""
     real, server = ({}, None) if _is_on("SCRIPTED") else (_list_real(), _find_server())
     for name, key in real.items():
         sys.stdout.write(f"the REAL {name}, as {key} is set\n")
@@ -54,7 +54,7 @@ def options_for_pytest() -> list[str] | None:
 
 
 def _list_real() -> dict[str, str]:
-    """The services whose key is set; OpenAI's is another server's where one is named."""
+    """The services whose key is set; with OPENAI_BASE_URL, OpenAI's key is for that server."""
     keys = {name: provider.key for name, provider in PROVIDERS.items() if provider.key}
     is_openais = is_at_openai(PROVIDERS["openai"].address())
     return {
@@ -65,7 +65,6 @@ def _list_real() -> dict[str, str]:
 
 
 def _find_server() -> tuple[str, str] | None:
-    """The user's own server, and the model there."""
     model = os.environ.get("MODEL", "")
     address = PROVIDERS["openai"].address() or ""
     is_own = model.startswith("openai:") and not is_at_openai(address or None)
@@ -73,7 +72,7 @@ def _find_server() -> tuple[str, str] | None:
 
 
 def _is_near(address: str) -> bool:
-    """Whether the server is on this machine or in its network, and so takes no money."""
+    """Whether the server is on this machine or in its network, and so costs nothing."""
     host = urlsplit(address).hostname or ""
     with suppress(ValueError):
         return ip_address("127.0.0.1" if host == "localhost" else host).is_private

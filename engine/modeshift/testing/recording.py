@@ -20,8 +20,9 @@ from vcr.request import Request
 from modeshift.models.provider_errors import find_secrets
 from modeshift.modes.catalog import Catalog
 from modeshift.project import find_root
-from modeshift.testing.agent import Conversation, Recorded, make_agent
+from modeshift.testing.agent import make_agent
 from modeshift.testing.cassette_format import configure, get_config
+from modeshift.testing.conversation import Conversation, Recorded
 from modeshift.testing.modes import load_modes
 from modeshift.testing.scripted import ScriptStep
 from modeshift.testing.scripted_service import KEY, SOURCE, ScriptedService
@@ -30,9 +31,9 @@ from modeshift.testing.steady import Steady
 from modeshift.testing.strict_replay import StrictReplay, decode_body
 
 MODEL = "anthropic:claude-sonnet-5-5"
-"""Of a test that names none."""
+"""The model of a test that names none."""
 HOST = "http://127.0.0.1:8080"
-"""Where recordings have a server of the user's own."""
+"""The address that recordings have for a server of the user's own."""
 PASSED = pytest.StashKey[bool]()
 
 
@@ -55,7 +56,7 @@ def is_real(config: pytest.Config) -> bool:
     return bool(config.getoption("--record") == "real" or config.getoption("--server"))
 
 
-def name_cassette(item: Any) -> str:
+def name_cassette(item: pytest.Item) -> str:
     """The name of a test's cassette without its ending: no brackets, which a shell would expand."""
     marker = item.get_closest_marker("default_cassette")
     name = marker.args[0] if marker else item.name
@@ -63,7 +64,7 @@ def name_cassette(item: Any) -> str:
 
 
 def find_model(requests: Sequence[Request]) -> tuple[str, str]:
-    """What was recorded, as OPENAI_BASE_URL and MODEL name it; no address if it is a service's."""
+    """What was recorded, as OPENAI_BASE_URL and MODEL; a service has no address."""
     uri = requests[0].uri if requests else ""
     address, is_chat, _ = uri.rpartition("/chat/completions")
     return (address, f"openai:{decode_body(requests[0].body)['model']}") if is_chat else ("", MODEL)
@@ -87,11 +88,11 @@ class Tape:
 
     @property
     def is_recorded(self) -> bool:
-        """And not played."""
+        """Whether the test is recorded, and not played."""
         return bool(self._source or self._server)
 
     def open(self, stack: ExitStack) -> None:
-        """Read what there is, or make ready to write."""
+        """Read the cassette, or get ready to write it."""
         mode = "all" if self.is_recorded else "none"
         vcr = VCR(record_mode=mode)
         configure(vcr)
@@ -115,7 +116,7 @@ class Tape:
     ) -> Conversation:
         """A thread of the clone's agent, with these of its modes; the first is the default.
 
-        What tools ask of ``services``, which are addresses, is neither recorded nor played.
+        Requests of tools to the addresses ``services`` are neither recorded nor played.
         """
         self._services = tuple(services)
         if modes:
@@ -166,7 +167,7 @@ class Tape:
         self._patch.setattr(httpcore2.AsyncConnectionPool, "handle_async_request", answer)
 
     def _redirect(self, to: str | None, steady: Steady | None) -> None:
-        """Send what the provider's client sends to the server ``to``, if it is named.
+        """Send the requests of the provider's client to the server ``to``, if there is one.
 
         Below the client and vcrpy, so that both see another address. Connections are closed after
         each request, because LangChain's clients outlive a test's event loop.
@@ -174,7 +175,9 @@ class Tape:
         pool = httpcore2.AsyncConnectionPool
         handle = pool.handle_async_request
 
-        async def redirected(self: Any, request: httpcore2.Request) -> Any:
+        async def redirected(
+            self: httpcore2.AsyncConnectionPool, request: httpcore2.Request
+        ) -> httpcore2.Response:
             replaced = {b"connection": b"close"}
             if to is not None:
                 request.url = httpcore2.URL(to + request.url.target.decode())
@@ -187,7 +190,7 @@ class Tape:
         self._patch.setattr(pool, "handle_async_request", redirected)
 
     def check(self) -> str | None:
-        """What is wrong with it now that the test has run."""
+        """What is wrong with the cassette now that the test has run."""
         if self.service is not None and self.service.steps_left:
             return f"only the first {self.service.requests} steps of the script were asked for"
         if self.is_recorded and not len(self.cassette):
@@ -211,14 +214,13 @@ class Tape:
 
 
 def _read_source(path: Path) -> str:
-    """Who answered in the cassette, if there is one."""
     text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
     found = re.search(r"^ +server:\s+- (.+)", text, re.M)
     return found[1] if found else ""
 
 
 def _list_tools(requests: Sequence[Request]) -> set[str]:
-    """The names of all that were offered: what the clone has got since is left out of a replay."""
+    """The names of all tools that were offered; a replay leaves out what the clone got later."""
     bodies = [decode_body(request.body_bytes) for request in requests]
     tools = [tool for body in bodies if isinstance(body, dict) for tool in body.get("tools", [])]
     return {tool.get("function", tool)["name"] for tool in tools}
@@ -228,7 +230,7 @@ def _list_tools(requests: Sequence[Request]) -> set[str]:
 def recorded(
     request: pytest.FixtureRequest, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Recorded]:
-    """To be called once: the thread, whose model answers as ``cassettes/<module>/<test>.yaml``."""
+    """To call once: the thread, whose model answers as in ``cassettes/<module>/<test>.yaml``."""
     item: pytest.Item = request.node
     folder = Path(request.config.getoption("--cassettes") or find_root() / "cassettes")
     path = folder / request.path.stem / f"{name_cassette(item)}.yaml"

@@ -20,7 +20,7 @@ PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:xdist")
 
 
 def main() -> int:
-    """Run the steps; gives the exit code."""
+    """Run the steps; returns the exit code."""
     root = find_root()
     before = _digest_files(root)
     try:

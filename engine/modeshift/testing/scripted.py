@@ -1,15 +1,16 @@
 """``ScriptedModel``: gives the answers of a script, whatever it is asked."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import Field
 from typing_extensions import override
 
 from modeshift.models.offline import LocalModel
+from modeshift.modes.plain_data import JsonObject
 
-Call = tuple[str, dict[str, Any]]
+Call = tuple[str, JsonObject]
 """A tool's name, and the arguments."""
 ScriptStep = Sequence[Call] | str | Exception
 """The calls of an answer, its words, or how the model fails."""
@@ -25,13 +26,13 @@ class ModelRequest(NamedTuple):
 class ScriptedModel(LocalModel):
     """Gives ``answers`` in order, then says ``done``; keeps what it was asked."""
 
-    answers: list[Any]
+    answers: list[AIMessage | Exception]
     """``AIMessage``, or what is raised."""
-    asked: list[Any] = Field(default_factory=list)
+    asked: list[ModelRequest] = Field(default_factory=list)
 
     @classmethod
     def of(cls, *steps: ScriptStep) -> Self:
-        """One that takes one step after the other.
+        """A model that takes one step after the other.
 
         The ids of calls are ``call_0``, ``call_1``, ... in the first, ``step1_0``, ... in the next.
         """
@@ -41,9 +42,7 @@ class ScriptedModel(LocalModel):
     def answer(self, messages: Sequence[BaseMessage], tools: frozenset[str]) -> AIMessage:
         self.asked.append(ModelRequest([*messages], tools))
         number = len(self.asked) - 1
-        answer: AIMessage = (
-            self.answers[number] if number < len(self.answers) else AIMessage("done")
-        )
+        answer = self.answers[number] if number < len(self.answers) else AIMessage("done")
         if isinstance(answer, Exception):
             raise answer
         return answer.model_copy(deep=True)

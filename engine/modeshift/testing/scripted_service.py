@@ -1,9 +1,9 @@
-"""``ScriptedService``: Anthropic's Messages as a script says them, for recordings without a key."""
+"""``ScriptedService``: answers as Anthropic's Messages, by a script; records without a key."""
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from modeshift.modes.plain_data import JsonObject
 from modeshift.testing.scripted import ScriptStep
 
 SOURCE = "scripted provider"
@@ -17,7 +17,7 @@ class ScriptedService:
     def __init__(self, steps: Sequence[ScriptStep]) -> None:
         self.steps_left = list(steps)
         self.requests = 0
-        """How many were sent."""
+        """How many requests there were."""
         self._made = 0
 
     def answer(self, sent: bytes) -> tuple[int, str, bytes]:
@@ -33,10 +33,10 @@ class ScriptedService:
         events = (_write_event(event) for event in _list_events(message))
         return 200, "text/event-stream; charset=utf-8", "".join(events).encode()
 
-    def _make(self, model: str, tokens: int, step: ScriptStep) -> dict[str, Any]:
+    def _make(self, model: str, tokens: int, step: ScriptStep) -> JsonObject:
         assert not isinstance(step, Exception), "a provider's failure is not recorded"
         if isinstance(step, str):
-            content: list[dict[str, Any]] = [{"type": "text", "text": step}]
+            content: list[JsonObject] = [{"type": "text", "text": step}]
         else:
             content = [
                 {"type": "tool_use", "id": self._new("toolu"), "name": name, "input": args}
@@ -58,13 +58,13 @@ class ScriptedService:
         return f"{prefix}_{self._made:024}"
 
 
-def _list_events(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _list_events(message: JsonObject) -> Iterator[JsonObject]:
     """The message as a stream brings it, each block in one piece."""
     empty = {**message, "content": [], "stop_reason": None}
     yield {"type": "message_start", "message": empty}
     for index, block in enumerate(message["content"]):
         if block["type"] == "text":
-            begun: dict[str, Any] = {"text": ""}
+            begun: JsonObject = {"text": ""}
             delta = {"type": "text_delta", "text": block["text"]}
         else:
             begun = {"input": {}}
@@ -79,5 +79,5 @@ def _list_events(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"type": "message_stop"}
 
 
-def _write_event(event: dict[str, Any]) -> str:
+def _write_event(event: JsonObject) -> str:
     return f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n"

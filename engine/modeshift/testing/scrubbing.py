@@ -37,7 +37,7 @@ def scrub(
     secrets: tuple[str, ...] = (),
     *,
     is_masked: bool = True,
-) -> Any:
+) -> Json:
     """``value`` with each text of ``replaced`` replaced.
 
     If it ``is_masked``, also without what looks like a secret and without the known ``secrets``.
@@ -56,7 +56,7 @@ def scrub(
 
 @cache
 def _make_scanner() -> Scanner:
-    """With the rules that are less sure as well; what they find is masked, and nobody is blamed."""
+    """A scanner with the less certain rules as well: a false alarm only masks too much."""
     return Scanner(Rules(confidence="low"))
 
 
@@ -84,12 +84,12 @@ def keep_headers(headers: Iterable[tuple[str, str | list[str]]]) -> dict[str, li
 
 
 def join_stream(stream: Json) -> list[str]:
-    """The texts of a stream, each joined over its events, so that a secret cut over them shows.
+    """The texts of a stream, each joined over its events, so that a secret in pieces is found.
 
-    What a service says side by side, such as the arguments of two calls, it tells apart by an
-    index; where it does not, texts of one name are taken together.
+    Texts that come side by side, such as the arguments of two calls, have an index; where they
+    have none, texts of one name are joined.
     """
-    texts: dict[Any, str] = {}
+    texts = dict[object, str]()
     for line in stream.splitlines() if isinstance(stream, str) else ():
         for where, text in _list_texts(decode_body(line.removeprefix("data: "))):
             for key in (where, where[-1]):
@@ -97,7 +97,9 @@ def join_stream(stream: Json) -> list[str]:
     return list(texts.values())
 
 
-def _list_texts(value: Json, where: tuple[Any, ...] = ("",)) -> Iterator[tuple[Any, str]]:
+def _list_texts(
+    value: Json, where: tuple[object, ...] = ("",)
+) -> Iterator[tuple[tuple[object, ...], str]]:
     match value:
         case dict():
             indexes = tuple(str(value.get(name)) for name in _INDEXES)

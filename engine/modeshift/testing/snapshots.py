@@ -1,4 +1,4 @@
-"""The fixture ``snapshot``: what people or models read is as in ``tests/snapshots``."""
+"""The fixture ``snapshot``: compares what people or models read with ``tests/snapshots``."""
 
 import os
 import re

@@ -1,15 +1,14 @@
-"""``Steady``: what a server answers, without what is another in each recording."""
+"""``Steady``: a server's answers, without what differs in each recording."""
 
 import json
 import re
 from hashlib import sha256
 from pathlib import PureWindowsPath
 from string import ascii_letters, digits
-from typing import Any
 
 import httpcore2
 
-from modeshift.testing.strict_replay import decode_body
+from modeshift.testing.strict_replay import Json, decode_body
 
 
 class Ids:
@@ -33,7 +32,7 @@ class Ids:
 class Steady:
     """Takes times out, and gives ids that are the same each time; one for each conversation.
 
-    The client is given the answer so, too: it sends ids of calls back.
+    The client gets the changed answer, too, because it sends the ids of calls back.
     """
 
     def __init__(self) -> None:
@@ -64,7 +63,7 @@ class Steady:
             return None
         return json.dumps(self._replace(value), ensure_ascii=False).encode()
 
-    def _replace(self, value: object, name: str = "") -> Any:
+    def _replace(self, value: object, name: str = "") -> Json:
         match name, value:
             case _, dict():
                 kept = [(key, part) for key, part in value.items() if key != "timings"]
@@ -80,7 +79,7 @@ class Steady:
         return value
 
     def _number(self, id: str) -> str:
-        """Another id of that form: some templates count its letters."""
+        """A numbered id of the same form: some templates count its letters."""
         words = re.match(r"(?:[a-z]+[-_])*", id)
         prefix = words[0] if words else ""
         if id not in self._given:

@@ -10,17 +10,19 @@ from vcr.cassette import Cassette
 from vcr.matchers import get_matchers_results
 from vcr.request import Request
 
+from modeshift.modes.plain_data import JsonObject
+
 Json = Any
-Response = dict[str, Any]
-"""As vcrpy holds one: ``status``, ``headers``, and ``body`` with its ``string`` in bytes."""
+Response = JsonObject
+"""A response as vcrpy holds it: ``status``, ``headers``, ``body`` with its ``string`` in bytes."""
 MAX_LINES = 120
 
 
 class StrictReplay:
-    """Answers in the place of ``cassette``; what is equal is said by its ``match_on``.
+    """Answers in place of ``cassette``, whose ``match_on`` says which requests are equal.
 
-    vcrpy plays any interaction that matches, and tells the client of a difference by an exception,
-    in which the client sees a connection that failed.
+    vcrpy plays any interaction that matches, and reports a difference as an exception, which the
+    client takes for a failed connection.
     """
 
     def __init__(self, cassette: Cassette) -> None:
@@ -76,7 +78,7 @@ def build_refusal(text: str) -> Response:
     return {"status": status, "headers": headers, "body": {"string": body}}
 
 
-def decode_body(body: Any) -> Json:
+def decode_body(body: Json) -> Json:
     """The JSON of a request's or response's body, else its text."""
     text = body.decode(errors="replace") if isinstance(body, bytes) else body or ""
     try:
@@ -114,11 +116,11 @@ _BASE: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class Dumper(_BASE):  # type: ignore[misc]  # whichever is available
-    """Texts of several lines as they are; everything in full, each time."""
+    """Writes texts of several lines as they are, and repeats what is equal in full."""
 
     yaml_representers = {**_BASE.yaml_representers, str: _represent_text}  # noqa: RUF012
 
     @override
     def ignore_aliases(self, data: object) -> bool:  # PyYAML's signature
-        """Everything in full."""
+        """Write no alias for what is repeated."""
         return True

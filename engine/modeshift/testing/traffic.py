@@ -1,10 +1,10 @@
-"""``vcr_config`` of what ``@pytest.mark.vcr`` marks: where cassettes are, and no keys in them."""
+"""``vcr_config`` for ``@pytest.mark.vcr``: where cassettes are, and no keys in them."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from modeshift.modes.plain_data import JsonObject
 from modeshift.project import find_root
 from modeshift.testing.cassette_format import get_config
 
@@ -18,7 +18,7 @@ def vcr_cassette_dir(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def vcr_config(
     tmp_path: Path, record_mode: str, vcr_cassette_dir: str, default_cassette_name: str
-) -> dict[str, Any]:
+) -> JsonObject:
     """The options of vcrpy."""
     path = Path(vcr_cassette_dir) / f"{default_cassette_name}.yaml"
     return get_config(((str(tmp_path), "/somewhere"),), record_mode, path)

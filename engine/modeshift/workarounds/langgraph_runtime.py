@@ -8,7 +8,7 @@ LangGraph's dev server looks for new runs twice a second, and takes only those t
 before it last went to sleep: each message, and each answer of a person, would wait between half a
 second and a second. And runs that wait in a busy thread would keep all other threads waiting.
 
-For each client that waits it looks up its run twice a second among all that there ever were.
+For each waiting client it looks up the client's run, twice a second, among all runs ever made.
 """
 
 import asyncio
@@ -55,19 +55,19 @@ def find_lists() -> tuple[list[Any], list[Any]] | None:
 def start_runs_at_once(is_stopping: Callable[[], bool]) -> None:
     """Have each new run wake the queue; without effect on a server that is not the dev server's.
 
-    What has not begun when the process ``is_stopping`` waits for its next start.
+    A run that has not begun when the process ``is_stopping`` waits for its next start.
     """
     ops: Any = sys.modules.get("langgraph_runtime_inmem.ops")
     if ops is None:
         return
     put, look, get, bell = ops.Runs.put, ops.Runs.next, ops.Runs.get, _Bell()
 
-    async def put_and_ring(*args: object, **kwargs: object) -> Any:
+    async def put_and_ring(*args: object, **kwargs: object) -> object:
         run = await put(*args, **kwargs)
         bell.ring()
         return run
 
-    async def wait_and_look(wait: bool, limit: int = 1) -> AsyncIterator[Any]:
+    async def wait_and_look(wait: bool, limit: int = 1) -> AsyncIterator[object]:
         if wait:
             await bell.wait()
         if is_stopping():
@@ -79,7 +79,7 @@ def start_runs_at_once(is_stopping: Callable[[], bool]) -> None:
                 if (limit := limit - 1) == 0:
                     return
 
-    async def get_from_newest(conn: Any, *args: Any, **kwargs: Any) -> Any:
+    async def get_from_newest(conn: Any, *args: object, **kwargs: object) -> object:
         store = {"runs": conn.store["runs"][::-1], "threads": conn.store["threads"]}
         return await get(SimpleNamespace(store=store), *args, **kwargs)
 

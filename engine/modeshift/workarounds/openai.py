@@ -1,7 +1,7 @@
 """``tell_ends_apart``: whether a stream was whole, for ``openai``; seen with 3.52.0.
 
-The client ends a stream alike at ``[DONE]`` and where the server hangs up; only its decoder, which
-is private, tells which. No issue asks for it yet: "AsyncStream: say whether [DONE] came".
+The client ends a stream in the same way at ``[DONE]`` and if the server hangs up; only its private
+decoder can tell which. No issue asks for it yet: "AsyncStream: say whether [DONE] came".
 """
 
 import json
@@ -15,18 +15,18 @@ _HAS_REASON = re.compile(r'"finish_reason":\s*"[^"]')
 
 
 def tell_ends_apart(client: Any) -> None:
-    """Have the client's streams say where they are whole that they are."""
+    """Have the client's streams say at their end that they were whole."""
     make = client._make_sse_decoder
     client._make_sse_decoder = lambda: _Decoder(make())
 
 
 class _Decoder:
-    """The events of a stream; before ``[DONE]``, one that says so if no reason for it came."""
+    """Decodes a stream; before ``[DONE]`` it adds the reason for the end if none was given."""
 
     def __init__(self, decoder: Any) -> None:
         self._decoder = decoder
 
-    async def aiter_bytes(self, parts: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+    async def aiter_bytes(self, parts: AsyncIterator[bytes]) -> AsyncIterator[object]:
         has_reason = False
         async for event in self._decoder.aiter_bytes(parts):
             if event.data.startswith("[DONE]") and not has_reason:

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from modeshift.agent import APPROVE, open_agent
+from modeshift.agent import open_agent
 from modeshift.configuration.notifying import build_notifier
 from modeshift.modes.errors import ConfigurationError
+from modeshift.thread import APPROVE
 from modeshift.threads import notifier as module
 from modeshift.threads.notifier import Notifier
 from tests.harness.conversation import REJECT, Conversation, make_agent, until

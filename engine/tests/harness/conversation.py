@@ -14,13 +14,13 @@ from langgraph.store.base import BaseStore
 import tools
 from graph.agent import build as build_agent
 from modeshift import Agent
-from modeshift.agent import APPROVE, REJECT, edit
 from modeshift.models.loading import Models
 from modeshift.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.policy import Approvals
-from modeshift.testing.agent import Conversation, problems
+from modeshift.testing.conversation import Conversation, problems
 from modeshift.testing.scripted import ScriptedModel, ScriptStep
+from modeshift.thread import APPROVE, REJECT, edit
 from modeshift.threads.deps import AgentDeps
 from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.tool import ToolDeps

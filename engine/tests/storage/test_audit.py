@@ -10,10 +10,11 @@ import pytest
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Interrupt, Overwrite, StateUpdate
 
-from modeshift.agent import APPROVE, Thread, open_agent
+from modeshift.agent import open_agent
 from modeshift.storage.database import Database
 from modeshift.storage.opening import open_database
 from modeshift.storage.threads import open_saver, prepare_tables
+from modeshift.thread import APPROVE, Thread
 from modeshift.threads.audit import append_entry, find_breaks, find_changed, read_entries
 from modeshift.threads.journal import Journal
 from tests.clients.commands.conftest import Run, run

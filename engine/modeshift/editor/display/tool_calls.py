@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from acp import (
     image_block,
@@ -25,6 +25,7 @@ from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import remove_marks, show_result
 from modeshift.modes.effects import NO_EFFECT, Effect
 from modeshift.modes.errors import InvalidCallError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.state import Subtask
@@ -35,7 +36,7 @@ MAX_SHOWN = 100_000
 _MARKUP = re.compile(
     r"[\\`*<>\[\]|~&$]|(?<![^\W_])_|_(?![^\W_])|^[ \t]*(?:#|[-+=]{2,})", re.MULTILINE
 )
-"""What could be a picture, a link, a heading or an entity; a list's dash may stay."""
+"""Text that could be a picture, a link, a heading or an entity; a list's dash may stay."""
 _DATA_URL = re.compile(r"data:(image/[a-z]+);base64,(.+)", re.DOTALL)
 
 
@@ -59,13 +60,13 @@ def as_text(text: str) -> schema.ContentToolCallContent:
 
 
 def as_prose(text: str) -> schema.ContentToolCallContent:
-    """Other people's prose, as Markdown in which nothing of theirs is a mark-up."""
+    """Other people's prose, escaped so that nothing in it acts as Markdown."""
     lines = _MARKUP.sub(r"\\\g<0>", make_readable(text)).splitlines()
     return as_text("  \n".join(lines))  # two blanks keep the line break
 
 
 def as_output(text: str, most: int = MAX_SHOWN) -> schema.ContentToolCallContent:
-    """Foreign text, shown literally: inside a fence that it cannot close, nothing invisible."""
+    """Other people's text as it is, in a fence that it cannot close, with nothing invisible."""
     text = make_readable(text)
     if len(text) > most:
         half = most // 2
@@ -81,9 +82,9 @@ ShownContent = ContentToolCallContent | FileEditToolCallContent
 
 
 def show_edit(args: Mapping[str, object], file: Path) -> Iterator[ShownContent]:
-    """What a call with these arguments writes, without a look at what is in the file.
+    """What a call with these arguments writes; the file itself is not read.
 
-    For tools that are given a file's whole text, or pieces of it and replacements.
+    For tools that take a file's whole text, or pieces of it with their replacements.
     """
     if isinstance(text := args.get("content"), str):
         yield as_output(text)
@@ -119,11 +120,11 @@ class LiveOutput:
         self._has_terminals = (offered.field_meta or {}).get("terminal_output") is True
         self._printed: dict[str, str] = {}
         self._unsent: dict[str, str] = {}
-        """By call with a terminal, what that does not show yet."""
+        """Output that the editor's terminal does not show yet, by the call's id."""
         self._sent_at = 0.0
 
-    def begin(self, id: str, folder: str) -> dict[str, Any]:
-        """What the update on a command that begins has beside the rest."""
+    def begin(self, id: str, folder: str) -> dict[str, object]:
+        """The additional fields of the update that says that a command begins."""
         if not self._has_terminals:
             return {}
         self._unsent[id] = ""
@@ -131,7 +132,7 @@ class LiveOutput:
         return {"content": [_terminal(id)], "field_meta": info}
 
     def add(self, id: str, text: str) -> schema.ToolCallProgress | None:
-        """Take in what a call has printed; the update to send, if it is time for one."""
+        """Add what a call has printed; returns the update to send, if it is time for one."""
         self._printed[id] = (self._printed.get(id, "") + text)[-MAX_OUTPUT:]
         if id in self._unsent:
             self._unsent[id] += make_readable(text)
@@ -146,7 +147,7 @@ class LiveOutput:
     def end(
         self, update: schema.ToolCallProgress, ended: str, *, keeps_text: bool = False
     ) -> schema.ToolCallProgress:
-        """The last update on a call, of which ``ended`` says how it ended.
+        """The last update about a call; ``ended`` says how it ended.
 
         A terminal keeps what it shows; without one, ``keeps_text`` keeps what was printed.
         """
@@ -157,13 +158,13 @@ class LiveOutput:
             return update.model_copy(update={"content": [*content, *(update.content or [])]})
         code = _EXIT.fullmatch(ended)
         exited = {"terminal_id": id, "exit_code": int(code[1]) if code else None, "signal": None}
-        more: dict[str, Any] = {"field_meta": {**self._take(id), "terminal_exit": exited}}
+        more: dict[str, object] = {"field_meta": {**self._take(id), "terminal_exit": exited}}
         if printed:
             more["content"] = [_terminal(id), as_text(ended)]
         del self._unsent[id]
         return update.model_copy(update=more)
 
-    def _take(self, id: str) -> dict[str, Any]:
+    def _take(self, id: str) -> dict[str, object]:
         text, self._unsent[id] = self._unsent[id], ""
         return {"terminal_output": {"terminal_id": id, "data": text}} if text else {}
 
@@ -173,11 +174,11 @@ def _terminal(id: str) -> schema.TerminalToolCallContent:
 
 
 _ENDED = re.compile(r"\[(?:exit code (?!0\])|ended)")
-"""How the last line of a command's result begins if it was not well; see ``tools.processes``."""
+"""How the last line of a command's result begins if it failed; see ``tools.processes``."""
 
 
 class _Start(schema.ToolCallStart):
-    """With a field that is newer than the SDK."""
+    """The start of a call, with a field that the SDK does not know yet."""
 
     model_config = ConfigDict(use_attribute_docstrings=False)  # they take 36 ms to find
     name: str
@@ -189,15 +190,15 @@ class ToolCallView:
 
     id: str
     name: str
-    """The tool's, in one line."""
+    """The tool's name, in one line."""
     title: str
     kind: schema.ToolKind = "other"
     effect: Effect = NO_EFFECT
     files: tuple[Path, ...] = ()
-    args: Any = None
+    args: object = None
     """The arguments as the model gave them."""
     edit: tuple[ShownContent, ...] = ()
-    """What it writes into the first of the files."""
+    """What the call writes into the first of its files."""
     is_running: bool = False
 
     @classmethod
@@ -239,23 +240,23 @@ class ToolCallView:
 
     @property
     def status(self) -> schema.ToolCallStatus:
-        """What a call that has not ended does."""
+        """The protocol's status of a call that has not ended."""
         return "in_progress" if self.is_running else "pending"
 
     def start(self) -> schema.ToolCallStart:
-        """The first update about it."""
+        """The first update about the call."""
         return _Start(session_update="tool_call", name=self.name, **self._describe())
 
     def progress(self) -> schema.ToolCallProgress:
-        """All that is known of it, again."""
+        """An update that repeats all that is known of the call."""
         return update_tool_call(**self._describe())
 
     def question(self, content: list[ShownContent]) -> schema.ToolCallUpdate:
-        """What a permission request carries."""
+        """The call as a permission request carries it."""
         return schema.ToolCallUpdate(**self._describe() | {"content": content})
 
     def ended(self, message: ToolMessage) -> schema.ToolCallProgress:
-        """The update with its result."""
+        """The update with the call's result."""
         return update_tool_call(self.id, **self._describe_result(message))
 
     def failed(self, why: str) -> schema.ToolCallProgress:
@@ -266,7 +267,7 @@ class ToolCallView:
         """The one update about a call of the past."""
         return self.start().model_copy(update=self._describe_result(message))
 
-    def _describe_result(self, message: ToolMessage) -> dict[str, Any]:
+    def _describe_result(self, message: ToolMessage) -> JsonObject:
         facts = message.artifact if isinstance(message.artifact, dict) else {}
         return {
             "raw_output": {"output": show_result(message)},
@@ -276,12 +277,12 @@ class ToolCallView:
         }
 
     def _get_status(self, message: ToolMessage) -> schema.ToolCallStatus:
-        """A command that did not end with 0 has failed, for a person; the model reads why."""
+        """The status that a person is shown: a command that did not end with 0 has failed."""
         ended = show_result(message).rpartition("\n")[2]
         has_failed = self.effect.runs_programs and _ENDED.match(ended) is not None
         return "failed" if has_failed or message.status == "error" else "completed"
 
-    def _show_result(self, message: ToolMessage, facts: dict[str, Any]) -> list[ShownContent]:
+    def _show_result(self, message: ToolMessage, facts: JsonObject) -> list[ShownContent]:
         text = show_result(message)
         if message.status != "error" and facts.get("changed_to", self.args) == self.args:
             match facts, self.args:
@@ -291,7 +292,7 @@ class ToolCallView:
                 return list(self.edit)
         return [as_output(text) if self.effect.result_is_data else as_text(text)]
 
-    def _describe(self) -> dict[str, Any]:
+    def _describe(self) -> JsonObject:
         return {
             "tool_call_id": self.id,
             "title": self.title,
@@ -303,7 +304,7 @@ class ToolCallView:
         }
 
     def _locate(self, line: int | None = None) -> list[schema.ToolCallLocation]:
-        """Its files; ``line`` is in the first of them, from 1."""
+        """The call's files; ``line`` is in the first of them, counted from 1."""
         return [
             schema.ToolCallLocation(path=str(file), line=None if number else line)
             for number, file in enumerate(self.files)

@@ -1,9 +1,8 @@
 """``SessionUpdates``: shows an editor what the graph does, or what it has done."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 from uuid import uuid4
 
 from acp import (
@@ -38,8 +37,10 @@ from modeshift.events import COMPACTING, STOPPED, STOPPED_RUNNING, Wrote
 from modeshift.messages.from_model import CUT_OFF
 from modeshift.messages.normal_form import get_call_id, is_sound_id
 from modeshift.messages.repair import find_open_calls, show_result
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.mailbox import StateValues
 from modeshift.threads.state import Planned, Subtask
 from modeshift.turns.compaction import is_summary
 
@@ -61,7 +62,7 @@ class SessionUpdates:
         """The ids of calls that may have begun when a run was cut off."""
         self._has_streamed = False
         self._compaction: str | None = None
-        """The id of the one that goes on."""
+        """The id of the compaction that goes on."""
         self._open: dict[str, ToolCallView] = {}
         """The calls that have not ended, by id."""
         self._results: dict[str, ToolMessage] = {}
@@ -70,20 +71,20 @@ class SessionUpdates:
         """The ids of all calls so far."""
         self._output = LiveOutput(editor.offered)
         self._notices = set[str]()
-        """Those that were shown."""
+        """The notices that were shown."""
 
-    async def send(self, update: BaseModel | dict[str, Any]) -> None:
+    async def send(self, update: BaseModel | dict[str, object]) -> None:
         """Send one update, also of a kind or with a field that the SDK would leave out."""
         given = update if isinstance(update, dict) else serialize_params(update)
         params = {"sessionId": self.id, "update": given}
         await self.editor.client.ext_notification("session/update", params)
 
     async def say(self, text: str) -> None:
-        """Send text of the agent's."""
+        """Send text of our own."""
         await self.send(update_agent_message_text(text))
 
     async def say_plainly(self, text: str) -> None:
-        """Send text of which a part is somebody else's."""
+        """Send text that quotes somebody else, with nothing in it that acts as Markdown."""
         await self.send(update_agent_message(as_prose(text).content))
 
     async def show_notice(self, text: str) -> None:
@@ -101,7 +102,7 @@ class SessionUpdates:
             await self.say_plainly(description)
         await self.say("\n\n> This waits for you, and is asked with your next message.\n\n")
 
-    async def show_todos(self, todos: Sequence[Mapping[str, Any]]) -> None:
+    async def show_todos(self, todos: Sequence[JsonObject]) -> None:
         """Show the todo list."""
         entries = [plan_entry(todo["content"], status=todo["status"]) for todo in todos]
         await self.send(update_plan(entries))
@@ -154,7 +155,7 @@ class SessionUpdates:
         await self._show_compaction("in_progress", "> The conversation is being summarized.")
 
     async def _show_compaction(self, status: str, words: str = "", id: str | None = None) -> None:
-        """Show it as the protocol has it, or the words to an editor that does not know of such."""
+        """Send the protocol's update, or the words to an editor that does not know of it."""
         if "compaction" not in self.editor.shows:
             return await self.say(f"{words}\n\n") if words else None
         update = {"sessionUpdate": "compaction_update", "compactionId": id or self._compaction}
@@ -227,9 +228,7 @@ class SessionUpdates:
 
     # Between two turns, and when a session is opened.
 
-    async def catch_up(
-        self, deps: AgentDeps, values: Mapping[str, Any], *, is_waiting: bool
-    ) -> None:
+    async def catch_up(self, deps: AgentDeps, values: StateValues, *, is_waiting: bool) -> None:
         """End the calls that have results by now; remember those that wait."""
         messages = values.get("messages", [])
         for parent in values.get("parents", []):
@@ -245,7 +244,9 @@ class SessionUpdates:
         for call in find_open_calls(messages) if is_waiting else ():
             self.track(self._view(deps, call))
 
-    async def replay(self, deps: AgentDeps, parts: list[tuple[Any, list[AnyMessage]]]) -> None:
+    async def replay(
+        self, deps: AgentDeps, parts: Iterable[tuple[Subtask | None, list[AnyMessage]]]
+    ) -> None:
         """Show the whole history; its last calls may be running or waiting for a person."""
         messages = [message for _, messages in parts for message in messages]
         results = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
