@@ -41,9 +41,10 @@ async def test_the_server_has_the_conversation(server: Server, chat: Terminal) -
     assert (server.workspace / "a.txt").read_text() == "a"
 
 
-def test_the_last_thread_of_the_server(server: Server, chat: Terminal) -> None:  # it made it
+def test_the_last_thread_of_the_server(server: Server, chat: Terminal) -> None:
+    chat.say("done: It was said before.", CODE)
     with chatting(server, "--thread", "last", AUTH_TOKEN=OWNER) as terminal:
-        assert "\n> write a.txt: a\n" in terminal.until(CODE)
+        assert "\n> done: It was said before.\n" in terminal.until(CODE)
         assert "\n▸ 1 Stay in this one" in terminal.say("/threads", "Stay in this one")
 
 
