@@ -194,8 +194,9 @@ def _tools(workspace: Path) -> list[Any]:
     return [toolbox[spec.name].runnable for spec in toolbox.specs if spec.group is not None]
 
 
+OURS = "modeshift"
 CONTENDERS: dict[str, Open] = {
-    "modeshift": modeshift,
+    OURS: modeshift,
     "StateGraph + ToolNode": partial(_open_peer, state_graph),
     "the same, DeltaChannel": partial(_open_peer, partial(state_graph, state=DeltaState)),
     "create_agent": partial(_open_peer, langchain_agent),

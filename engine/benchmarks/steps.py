@@ -11,16 +11,35 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
+from threading import Event, Thread, get_ident
+from types import FrameType
 
 from langchain_core.runnables import RunnableConfig
 
-from benchmarks.contenders import CONTENDERS, DATABASE, REFERENCE
+from benchmarks.contenders import CONTENDERS, DATABASE, OURS, REFERENCE
 from benchmarks.model import InstantModel
 
 STEPS = (10, 100, 300)
+PARTS = {
+    "the journal": ("/modeshift/threads/journal", "/modeshift/threads/started_calls"),
+    "the undo log": ("/modeshift/tools/workspace/undo_log",),
+    "the store, the checkpointer, SQLite": (
+        *("/modeshift/storage", "langgraph/checkpoint", "langgraph/store", "sqlite3", "ormsgpack"),
+    ),
+    "our nodes": ("/modeshift/", "/template/"),
+    "LangGraph": ("/langgraph/",),
+    "LangChain": ("/langchain",),
+}
+"""Whose time it is: the innermost of these that a frame's file has in its path."""
+OTHERS = "asyncio"
+SAMPLED = 20
+"""Turns."""
+IDLE = ("selectors.py", "concurrent/futures/thread.py", "threading.py")
+"""Where a thread's innermost frame is while it waits."""
 
 
 class Entrant:
@@ -78,6 +97,55 @@ async def bench(rounds: int, counts: Sequence[int]) -> None:
                 (root / "workspace/a.txt").write_text("hello\n" * 20)
                 entrants = [Entrant(name, steps, root, on_sqlite=on_sqlite) for name in CONTENDERS]
                 await _compare(entrants, rounds)
+        await show_parts(counts[0], on_sqlite=on_sqlite)
+
+
+async def show_parts(steps: int, *, on_sqlite: bool) -> None:
+    """Print whose time a step of ours is, by samples of all threads that do not wait.
+
+    A function of Python's, or of pydantic's, is its caller's.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        (root / "workspace").mkdir()
+        (root / "workspace/a.txt").write_text("hello\n" * 20)
+        entrant, seen, ended = (
+            Entrant(OURS, steps, root, on_sqlite=on_sqlite),
+            Counter[str](),
+            Event(),
+        )
+        async with AsyncExitStack() as stack:
+            await entrant.build(stack)
+            await entrant.run("warm")
+            sampler = Thread(target=_sample, args=(seen, ended))
+            interval = sys.getswitchinterval()
+            sys.setswitchinterval(0.0001)  # or it would sample where a thread waits
+            sampler.start()
+            for thread in range(SAMPLED):
+                await entrant.run(str(thread))
+            ended.set()
+            sampler.join()
+            sys.setswitchinterval(interval)
+    shares = [f"{part} {seen[part] / seen.total():.0%}" for part in [*PARTS, OTHERS] if seen[part]]
+    print(f"  of a step's time: {', '.join(shares)}", flush=True)
+
+
+def _sample(seen: Counter[str], ended: Event) -> None:
+    own = get_ident()
+    while not ended.wait(0.001):
+        for thread, frame in sys._current_frames().items():
+            if thread != own and not frame.f_code.co_filename.endswith(IDLE):
+                seen[_find_part(frame)] += 1
+
+
+def _find_part(frame: FrameType | None) -> str:
+    while frame is not None:
+        path = frame.f_code.co_filename
+        for part, names in PARTS.items():
+            if any(name in path for name in names):
+                return part
+        frame = frame.f_back
+    return OTHERS
 
 
 async def _compare(entrants: list[Entrant], rounds: int) -> None:
