@@ -10,7 +10,7 @@ from langgraph.types import Interrupt
 from modeshift.threads.mailbox import StateValues
 
 COMPACTING = "compact_history"
-REPAIRING = ("intake", "review", "end_subtask", COMPACTING)
+REPAIRING = ("intake", "review", "switch_mode", "end_subtask", COMPACTING)
 STOPPED = "Stopped."
 STOPPED_RUNNING = "Stopped while it ran: it may have taken effect, in whole or in part."
 

@@ -389,7 +389,10 @@ def test_a_plan_is_commented_line_by_line_in_an_editor(tmp_path: Path) -> None:
         assert "line 3: > Speak. — Sing." in seen
         assert "line 7: - `a.py` — and b.py" in seen
         terminal.play("switch to code: go", no)
-        terminal.play("c", CODE)
+        seen = terminal.play("c", CODE)
+        assert seen.count("Created PLAN.md") == 2, "as a result and in the answer, each once"
+        seen = terminal.play("switch to ask: back", no, "y", "\n\nask>")
+        assert seen.count("Created PLAN.md") == 2
 
 
 @pytest.mark.parametrize(
