@@ -28,6 +28,12 @@ from tests.harness.server import Thread
 
 pytestmark = pytest.mark.slow
 DOUBLES = 8
+LONGEST = """
+    SELECT coalesce(max(until) - extract(epoch FROM clock_timestamp()), 0) FROM (
+        SELECT expires FROM thread_claims UNION ALL SELECT lease FROM effects WHERE state = 'started'
+    ) AS ends (until)
+"""
+"""How many seconds a claim or a call's lease has left."""
 WAITING = "SELECT 1 FROM pg_locks WHERE relation = 'holders'::regclass AND NOT granted"
 
 
@@ -95,6 +101,7 @@ async def test_a_run_is_seen_and_cancelled_from_another_process(
     joined = asyncio.create_task(client.runs.join(thread.id, first["run_id"]))
     await client.runs.cancel(thread.id, first["run_id"])
     await asyncio.gather(run, joined, return_exceptions=True)
+    expire_claims(server.database)
     await until_free(here, "hello")
     assert not (server.workspace / "go-on").exists()
     assert len(await client.runs.list(thread.id, status="running")) == 0
@@ -122,9 +129,12 @@ def holding(database: str) -> Iterator[Callable[[], bool]]:
 
 
 def expire_claims(database: str) -> None:
-    """As if a quarter of a minute had gone by since its process was killed or stopped."""
+    """As if half a minute had gone by since its process was killed or stopped; none lasts longer."""
     with psycopg.connect(database) as connection:
+        (left,) = connection.execute(LONGEST).fetchone() or (0,)
+        assert left <= 30
         connection.execute("UPDATE thread_claims SET expires = 0")
+        connection.execute("UPDATE effects SET lease = 0 WHERE state = 'started'")
         connection.execute("UPDATE runs SET updated_at = updated_at - interval '1 minute'")
 
 
@@ -187,6 +197,7 @@ async def test_what_a_killed_process_was_doing_is_not_done_again(
         run = asyncio.create_task(thread.decide(APPROVE))
         await until((server.workspace / "killed.log").exists)
         other.kill()
+        run.cancel()  # which would look for the server for a minute
         await asyncio.gather(run, return_exceptions=True)
     here = Thread(client, thread.id)
     async with asyncio.timeout(SECONDS):
