@@ -26,7 +26,6 @@ from tests.harness.place import environment
 from tests.harness.root import TEMPLATE
 from tests.harness.server import free_port
 
-IDLE_SECONDS = 3
 SECONDS = 60
 SERVERS = 10
 EMPTY_GRAPH = """
@@ -94,7 +93,7 @@ def measure(process: psutil.Popen, begin: float, *, idle: float = 0.0) -> Taken:
     return Taken(seconds, processor, sum(each.memory_info().rss for each in family) / 2**20)
 
 
-def start_server(command: str, folder: Path, env: Mapping[str, str]) -> Taken:
+def start_server(command: str, folder: Path, env: Mapping[str, str], idle: float) -> Taken:
     """Until ``/ok`` answers."""
     port = free_port()
     begin = time.perf_counter()
@@ -106,7 +105,7 @@ def start_server(command: str, folder: Path, env: Mapping[str, str]) -> Taken:
     try:
         while time.perf_counter() < begin + SECONDS and process.poll() is None:
             with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/ok"):
-                return measure(process, begin, idle=IDLE_SECONDS)
+                return measure(process, begin, idle=idle)
             time.sleep(0.01)
         raise RuntimeError(f"{command} does not answer")
     finally:
@@ -114,19 +113,19 @@ def start_server(command: str, folder: Path, env: Mapping[str, str]) -> Taken:
         process.wait()
 
 
-def start_ours(folder: Path, *, servers: int = 0) -> Taken:
+def start_ours(folder: Path, idle: float, servers: int = 0) -> Taken:
     """``make dev``, but for make itself."""
-    return start_server("modeshift dev", TEMPLATE, prepare(folder, servers))
+    return start_server("modeshift dev", TEMPLATE, prepare(folder, servers), idle)
 
 
-def start_empty(folder: Path) -> Taken:
+def start_empty(folder: Path, idle: float) -> Taken:
     """``langgraph dev`` with a graph that does nothing, and as quiet as ours."""
     (folder / "empty.py").write_text(EMPTY_GRAPH)
     config = {"dependencies": ["."], "graphs": {"agent": "./empty.py:graph"}}
     (folder / "langgraph.json").write_text(json.dumps(config))
     quiet = {"LANGGRAPH_CLI_NO_ANALYTICS": "1", "LANGGRAPH_NO_VERSION_CHECK": "true"}
     env = {**os.environ, **quiet, "LANGSMITH_TRACING": "false", "LOG_LEVEL": "WARNING"}
-    return start_server("langgraph_cli dev --no-browser --no-reload", folder, env)
+    return start_server("langgraph_cli dev --no-browser --no-reload", folder, env, idle)
 
 
 def prepare(folder: Path, servers: int = 0) -> dict[str, str]:
@@ -195,16 +194,16 @@ def read_until(terminal: int, shown: bytes, end: float) -> None:
     raise RuntimeError(f"no {shown!r} in {seen!r}")
 
 
-def list_doors() -> dict[str, list[Contender]]:
+def list_doors(idle: float) -> dict[str, list[Contender]]:
     """Each table's contenders; the first one is what the others are compared with."""
     python = [sys.executable, "-c"]
     editor = "from modeshift.__main__ import serve_editor; serve_editor()"
     chat = [sys.executable, "-m", "modeshift", "chat"]
     return {
         "server": [
-            Contender("langgraph dev, empty", start_empty),
-            Contender("make dev", start_ours),
-            Contender("the same, 10 MCP servers", lambda at: start_ours(at, servers=SERVERS)),
+            Contender("langgraph dev, empty", lambda at: start_empty(at, idle)),
+            Contender("make dev", lambda at: start_ours(at, idle)),
+            Contender("the same, 10 MCP servers", lambda at: start_ours(at, idle, SERVERS)),
         ],
         "editor, session/new": [
             Contender("the SDK's echo agent", lambda at: start_editor([*python, ECHO], at)),
@@ -221,9 +220,10 @@ def main() -> None:
     """Measure and print the tables."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="counted rounds; 7 by default")
+    parser.add_argument("--idle", type=float, default=3, help="seconds before a server's memory")
     parser.add_argument("--only", default="", help="tables whose names begin so")
     options = parser.parse_args()
-    for name, contenders in list_doors().items():
+    for name, contenders in list_doors(options.idle).items():
         if name.startswith(options.only):
             for _ in range(options.rounds + 1):  # the first round warms up
                 for contender in contenders:

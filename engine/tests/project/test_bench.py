@@ -30,7 +30,7 @@ def test_a_start() -> None:
 
 
 def test_each_door() -> None:
-    rows = rows_of("benchmarks.doors", "--rounds", "1")
+    rows = rows_of("benchmarks.doors", "--rounds", "1", "--idle", "0.1")
     names = [
         *("langgraph dev, empty", "make dev", "the same, 10 MCP servers"),
         *("the SDK's echo agent", "modeshift-acp"),
