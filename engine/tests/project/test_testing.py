@@ -7,13 +7,12 @@ import json
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 from modeshift.testing import Conversation, make_agent, recorded_answers
-from tests.harness.programs import run
+from tests.harness import prefork
 from tests.harness.root import ENGINE, TEMPLATE
 from tests.harness.server import LINKED
 
@@ -75,15 +74,16 @@ def test_of_one(): ...
 def test_what_was_skipped_is_counted_at_the_end(tmp_path: Path) -> None:
     """By what is missing."""
     (tmp_path / "test_skipping.py").write_text(SKIPPING)
-    command = (sys.executable, "-m", "pytest", "-c", "pyproject.toml", tmp_path)
+    command = ("pytest", "-c", "pyproject.toml", str(tmp_path))
     env = {name: value for name, value in os.environ.items() if name != "CI"}
-    done = run(*command, cwd=ENGINE, env=env)
+    done = prefork.run(*command, cwd=ENGINE, env=env)
     assert done.returncode == 0
     *_, first, second, last = done.stdout.splitlines()
     assert (first, second) == ("3 skipped: no such program here", "1 skipped: another system")
     assert " 4 skipped " in last
-    assert run(*command, cwd=ENGINE, env={**env, "CI": "1"}).returncode == 1
-    assert run(*command, "-k", "of_one", cwd=ENGINE, env={**env, "CI": "1"}).returncode == 0
+    env["CI"] = "1"
+    assert prefork.run(*command, cwd=ENGINE, env=env).returncode == 1
+    assert prefork.run(*command, "-k", "of_one", cwd=ENGINE, env=env).returncode == 0
 
 
 @pytest.mark.slow
@@ -97,12 +97,12 @@ def test_a_cassette_or_snapshot_that_does_not_fit_is_named(tmp_path: Path) -> No
     cassettes = tmp_path / "cassettes/test_samples"
     options = ("-q", "-p", "no:cacheprovider", "-p", "modeshift.testing.plugin")
     env = {**os.environ, "PYTHONPATH": f"{ENGINE}:{tmp_path}", "OPENAI_API_KEY": "secret"}
-    command = ("-m", "pytest", *options, "-o", "asyncio_mode=auto", "tests")
-    done = run(sys.executable, *command, "-k", "good", "--record=scripted", cwd=tmp_path, env=env)
+    command = ("pytest", *options, "-o", "asyncio_mode=auto", "tests")
+    done = prefork.run(*command, "-k", "good", "--record=scripted", cwd=tmp_path, env=env)
     assert "1 passed" in done.stdout, done.stdout + done.stderr
     for name in ("unplayed", "differs"):
         shutil.copy(cassettes / "test_good.yaml", cassettes / f"test_{name}.yaml")
-    done = run(sys.executable, *command, cwd=tmp_path, env=env)
+    done = prefork.run(*command, cwd=tmp_path, env=env)
     for text in (
         "test_samples/test_missing.yaml is missing; record it: make record T=test_missing",
         "test_samples/test_unplayed.yaml: not played: 1 of 1",
