@@ -4,8 +4,6 @@ import asyncio
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from dataclasses import replace as replace_fields
@@ -21,9 +19,9 @@ from modeshift.threads.audit import find_breaks, read_entries
 from modeshift.threads.compiled import writes_anything
 from modeshift.tools.workspace import undo_log
 from tests.clients.commands.conftest import Run, run
+from tests.harness import prefork
 from tests.harness.conversation import until
 from tests.harness.place import UserFolders
-from tests.harness.root import ENGINE, TEMPLATE
 from tests.tools.mcp.servers import serving_toy
 
 __all__ = ["run"]
@@ -711,38 +709,6 @@ def test_the_audit_has_what_was_undone(place: UserFolders, run: Run) -> None:
     assert "undo  (ask, manual)\n   old.txt is deleted\n" in shown
 
 
-KILLED = """
-import asyncio, os, signal, sys
-from modeshift import open_agent
-from modeshift.threads.compiled import Agent
-from modeshift.tools.workspace.workspace import Workspace
-
-left, owner, method = int(sys.argv[2]), *{"file": (Workspace, "put_back")}.get(
-    sys.argv[3], (Agent, "aupdate_state"))
-real = getattr(owner, method)
-
-def die(*args, **named):
-    global left
-    left -= 1
-    if left < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return real(*args, **named)
-
-async def die_behind(*args, **named):
-    await real(*args, **named)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-setattr(owner, method, die_behind if sys.argv[3] == "behind" else die)
-
-async def main():
-    async with open_agent() as agents:
-        thread = agents.thread(sys.argv[1])
-        await thread.undo("last", (await thread.undo())["digest"])
-
-asyncio.run(main())
-"""
-
-
 @pytest.mark.parametrize("says", ["hello", None], ids=["a message", "an undo"])
 @pytest.mark.parametrize(
     ("left", "where"), [(0, "file"), (1, "file"), (2, "file"), (0, "fork"), (0, "behind")]
@@ -759,13 +725,9 @@ async def test_a_kill_in_the_middle_undoes_all_or_nothing_and_is_told(
         await say(thread, "write a.txt: new & write b.txt: new & write c.txt: new")
         after = read(place.workspace)
         history = len(await thread.history())
-    command = [sys.executable, "-c", KILLED, thread.id, str(left), where]
-    environment = {**place.environment(), "PYTHONPATH": f"{ENGINE}:{ENGINE / 'template'}"}
-    process = await asyncio.create_subprocess_exec(
-        *command, env=environment, cwd=TEMPLATE, stderr=subprocess.PIPE
-    )
-    _, problems = await process.communicate()
-    assert process.returncode == -9, problems.decode()
+    command = ("tests.clients.killed_undo", thread.id, str(left), where)
+    killed = prefork.run(*command, env=place.environment())
+    assert killed.returncode == -9, killed.stderr
     is_done = where == "behind"
     assert (read(place.workspace) == after) is (left == 0 and where == "file")
     async with open_agent(place.settings()) as agents:

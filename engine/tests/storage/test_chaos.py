@@ -2,27 +2,18 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 
 from tests.chaos.__main__ import FAULTS
+from tests.harness import prefork
 from tests.harness.postgres import WHY_NOT, find_postgres
-from tests.harness.root import ENGINE, TEMPLATE
+from tests.harness.root import ENGINE
 
 
 def run_chaos(*options: str) -> tuple[int, dict[str, int], str]:
     """The exit code, what it counted, and what it wrote beside that."""
-    paths = os.pathsep.join([str(TEMPLATE), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.chaos", *options],
-        cwd=ENGINE,
-        env={**os.environ, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = prefork.run("tests.chaos", *options, cwd=ENGINE, env=os.environ)
     counted = json.loads(done.stdout) if done.stdout else {}
     return done.returncode, counted, done.stderr + done.stdout
 

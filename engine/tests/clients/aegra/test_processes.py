@@ -30,7 +30,8 @@ pytestmark = pytest.mark.slow
 DOUBLES = 8
 LONGEST = """
     SELECT coalesce(max(until) - extract(epoch FROM clock_timestamp()), 0) FROM (
-        SELECT expires FROM thread_claims UNION ALL SELECT lease FROM effects WHERE state = 'started'
+        SELECT expires FROM thread_claims
+        UNION ALL SELECT lease FROM effects WHERE state = 'started'
     ) AS ends (until)
 """
 """How many seconds a claim or a call's lease has left."""
@@ -129,7 +130,7 @@ def holding(database: str) -> Iterator[Callable[[], bool]]:
 
 
 def expire_claims(database: str) -> None:
-    """As if half a minute had gone by since its process was killed or stopped; none lasts longer."""
+    """As if its process had been killed or stopped half a minute ago; none lasts longer."""
     with psycopg.connect(database) as connection:
         (left,) = connection.execute(LONGEST).fetchone() or (0,)
         assert left <= 30
