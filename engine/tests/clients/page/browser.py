@@ -77,9 +77,9 @@ class Person:
         return self
 
     def say(self, text: str, mode: str | None = None) -> None:
-        if mode is not None:
-            self.page.select_option("#mode", mode)
         expect(self.page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+        if mode is not None:  # once no run goes on whose end sets the mode
+            self.page.select_option("#mode", mode)
         self.page.fill("#say", text)
         self.page.press("#say", "Enter")
 

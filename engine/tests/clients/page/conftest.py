@@ -1,4 +1,4 @@
-"""One server, one scripted model and one browser for each file."""
+"""One server, one scripted model and one browser for all files."""
 
 import json
 from collections.abc import Iterator
@@ -83,13 +83,13 @@ class McpServer(BaseHTTPRequestHandler):
         """Nothing."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def script() -> Script:
-    """What the model of the file's server answers; to be added to."""
+    """What the server's model answers; to be added to."""
     return {}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     if PROBLEM:
         pytest.skip(PROBLEM)
@@ -97,7 +97,7 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def server(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory, script: Script
 ) -> Iterator[Server]:
@@ -116,6 +116,8 @@ def server(
 
 @pytest.fixture
 def person(browser: Browser, server: Server) -> Iterator[Person]:
+    for file in server.workspace.iterdir() if server.workspace.exists() else ():
+        file.unlink()
     person = Person(browser, server.url).go()
     yield person
     person.check()

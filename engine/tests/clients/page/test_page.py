@@ -140,7 +140,9 @@ def test_a_question_with_suggestions_and_several_calls(person: Person, script: S
     person.say("colours", mode="scripted")
     expect(person.card).to_contain_text("Which colour?")
     expect(person.page.locator(":focus")).to_have_attribute("aria-label", "Your answer")
+    person.page.eval_on_selector(".card", "card => card.dataset.old = ''")
     person.press("Red")
+    expect(person.page.locator(".card[data-old]")).to_have_count(0)  # or that one is written in
     person.page.get_by_label("Your answer").fill("a dark green")
     person.page.keyboard.press("Enter")
     person.sees("So be it.")
@@ -282,12 +284,12 @@ REFUSALS = {
 
 def test_what_is_refused_is_said_whatever_the_server(person: Person) -> None:
     """And what was to be changed stays as it is."""
-    person.say("hello")
+    person.say("hello refusals")
     person.sees("offline model")
     for body, said in REFUSALS.items():
         answer = partial(Route.fulfill, status=409, body=body)
         person.page.route(re.compile(r"/threads/[^/]+(/runs/stream)?$"), answer)
-        person.page.get_by_role("button", name="Delete hello").click()
+        person.page.get_by_role("button", name="Delete hello refusals").click()
         person.press("Delete")
         expect(person.page.locator(".toast").last).to_have_text(said)
         person.say("again")

@@ -74,6 +74,7 @@ def test_nothing_that_is_shown_runs_or_hides(
     script[EVIL] = list(steps)
     check_mcp_call(person)
     person.press("New thread")
+    expect(person.page.locator("#messages article")).to_have_count(0)
     person.say(EVIL, mode="scripted")
     expect(person.card).to_contain_text("onerror")
     check_nothing_ran(person)
