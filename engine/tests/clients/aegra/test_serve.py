@@ -2,6 +2,7 @@
 
 import shutil
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -123,11 +124,15 @@ def test_without_its_database_each_route_says_so(is_there: None, tmp_path: Path)
             thread = http.post("/threads", json={}).json()["thread_id"]
             postgres.stop()
             try:
-                for route, body in ROUTES.items():
-                    method, path = route.format(thread).split()
-                    answer = http.request(method, path, json=body)
-                    assert answer.status_code == 503, route
-                    assert answer.json()["detail"].startswith("Postgres at 127.0.0.1/t"), route
+                with ThreadPoolExecutor() as pool:
+                    asked = {
+                        route: pool.submit(http.request, *route.format(thread).split(), json=body)
+                        for route, body in ROUTES.items()
+                    }
+                for route, answer in asked.items():
+                    assert answer.result().status_code == 503, route
+                    detail = answer.result().json()["detail"]
+                    assert detail.startswith("Postgres at 127.0.0.1/t"), route
             finally:
                 postgres.start()
             assert http.get(f"/threads/{thread}").status_code == 200

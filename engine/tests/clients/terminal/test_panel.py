@@ -130,14 +130,14 @@ def test_a_stop_gives_back_what_was_kept(code: Terminal, pipe: Path, key: str) -
 
 
 def test_several_lines_completion_and_the_next_mode(code: Terminal, clone: Server) -> None:
-    (clone.workspace / ".gitignore").write_text("hidden.py\n")
-    for name in ("shown.py", "hidden.py"):
+    (clone.workspace / ".gitignore").write_text("py-hidden.txt\n")
+    for name in ("py-shown.txt", "py-hidden.txt"):
         (clone.workspace / name).write_text("")
     os.system(f"git init -q {clone.workspace}")  # noqa: S605  # so that it heeds what is ignored
-    code.press("one\n\x1b\rtwo @")
-    code.until("code> one\n\ntwo @")
-    code.until_sent("@shown.py")
-    assert "hidden.py" not in code.screen
+    code.press("one\n\x1b\rtwo @py-")
+    code.until("code> one\n\ntwo @py-")
+    code.until_sent("@py-shown.txt")
+    assert "py-hidden.txt" not in code.screen
     code.play(CTRL_C, CODE, "\x1b[Z", "\n\ndebug>", "\x1b[Z", ASK)
     assert "Ask first" in code.bar
     code.press("/appr")
