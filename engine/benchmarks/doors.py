@@ -82,6 +82,11 @@ class Contender:
     start: Callable[[Path], Taken]
     taken: list[Taken] = field(default_factory=list)
 
+    @property
+    def counted(self) -> list[Taken]:
+        """All rounds but the first, which warms up; that one where there is no other."""
+        return self.taken[1:] or self.taken
+
 
 def measure(process: psutil.Popen, begin: float, *, idle: float = 0.0) -> Taken:
     """What it has taken since it began; its memory after ``idle`` seconds, if they are given."""
@@ -233,13 +238,13 @@ def main() -> None:
 
 
 def show(name: str, contenders: list[Contender]) -> None:
-    """Print the medians of all rounds but the first, and of the ratios to the first contender's."""
+    """Print the medians of the counted rounds, and of the ratios to the first contender's."""
     print(f"\n{name:26}{'s':>7}{'ratio':>7}{'cpu s':>7}{'ratio':>7}{'MiB':>7}{'ratio':>7}")
-    peer = contenders[0].taken[1:]
+    peer = contenders[0].counted
     for contender in contenders:
         row = f"  {contender.name:24}"
         for value in ("seconds", "processor", "mebibytes"):
-            values = [getattr(taken, value) for taken in contender.taken[1:]]
+            values = [getattr(taken, value) for taken in contender.counted]
             ratios = [a / getattr(b, value) for a, b in zip(values, peer, strict=True)]
             row += f"{statistics.median(values):>7.2f}{statistics.median(ratios):>7.2f}"
         print(row, flush=True)

@@ -51,10 +51,11 @@ def main() -> None:
                 subprocess.run([sys.executable, "-c", script], check=True, env=environment)  # noqa: S603
                 times[name].append(time.perf_counter() - start)
     print(f"{'import and build':24}{'s':>9}{'ratio':>7}")
-    peer, *_ = times.values()
-    for name, taken in times.items():
-        ratio = statistics.median(a / b for a, b in zip(taken[1:], peer[1:], strict=True))
-        print(f"  {name:22}{statistics.median(taken[1:]):>9.2f}{ratio:>7.2f}", flush=True)
+    counted = {name: taken[1:] or taken for name, taken in times.items()}
+    peer, *_ = counted.values()
+    for name, taken in counted.items():
+        ratio = statistics.median(a / b for a, b in zip(taken, peer, strict=True))
+        print(f"  {name:22}{statistics.median(taken):>9.2f}{ratio:>7.2f}", flush=True)
 
 
 if __name__ == "__main__":

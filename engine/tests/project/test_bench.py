@@ -24,13 +24,13 @@ def test_a_short_round() -> None:
 
 
 def test_a_start() -> None:
-    rows = rows_of("benchmarks.start", "--rounds", "1")
+    rows = rows_of("benchmarks.start", "--rounds", "0")
     assert [row.split()[0] for row in rows] == ["create_agent", "modeshift"]
     assert all(float(row.split()[1]) > 0 for row in rows)
 
 
 def test_each_door() -> None:
-    rows = rows_of("benchmarks.doors", "--rounds", "1", "--idle", "0.1")
+    rows = rows_of("benchmarks.doors", "--rounds", "0", "--idle", "0.1")
     names = [
         *("langgraph dev, empty", "make dev", "the same, 10 MCP servers"),
         *("the SDK's echo agent", "modeshift-acp"),
