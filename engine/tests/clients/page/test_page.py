@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from functools import partial
+from typing import Any, Literal
 
 import httpx
 import pytest
@@ -382,9 +383,11 @@ def check_access(person: Person) -> None:
     page, options = person.page, {"resultTypes": ["violations"]}
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE_SCRIPT)
-    for scheme, rules in (("light", {}), ("dark", {"runOnly": OF_COLOURS})):
+    rules: dict[Literal["light", "dark"], dict[str, Any]]
+    rules = {"light": {}, "dark": {"runOnly": OF_COLOURS}}
+    for scheme in rules:
         page.emulate_media(color_scheme=scheme)
-        violations = page.evaluate(VIOLATIONS, options | rules)
+        violations = page.evaluate(VIOLATIONS, options | rules[scheme])
         grave = [
             violation for violation in violations if violation["impact"] in ("serious", "critical")
         ]
