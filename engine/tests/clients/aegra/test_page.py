@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.clients.page.browser import Script, follow
-from tests.clients.page.conftest import MODES, browser, person, script
+from tests.clients.page.conftest import MODES, open_browser, person, script
 from tests.clients.page.test_page import (
     test_cancel_rename_delete,
     test_each_decision,
@@ -21,6 +21,7 @@ from tests.harness.aegra import AegraServer, serving
 from tests.provider import server as provider_server
 
 pytestmark = pytest.mark.slow
+browser = pytest.fixture(scope="module", name="browser")(open_browser)
 
 
 @pytest.fixture(scope="module")

@@ -89,12 +89,15 @@ def script() -> Script:
     return {}
 
 
-@pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
+def open_browser() -> Iterator[Browser]:
+    """While one is open, no coroutine can be run: no test of this package is one."""
     if PROBLEM:
         pytest.skip(PROBLEM)
     with opened() as browser:
         yield browser
+
+
+browser = pytest.fixture(scope="package", name="browser")(open_browser)
 
 
 @pytest.fixture(scope="package")
