@@ -20,7 +20,7 @@ class Sent(NamedTuple):
     url: str
     headers: Mapping[str, str]
     """Names in lower case."""
-    body: object
+    body: Any
     """JSON."""
 
 
