@@ -62,11 +62,7 @@ export class Details {
       ...new Set([...changes.flatMap((change) => change.written ?? []), ...(values.written ?? [])]),
     ];
     this.put("Files", files, (names) =>
-      h(
-        "div",
-        { class: "files" },
-        names.map((name) => this.file(name)),
-      ),
+      h("div", { class: "files" }, names.map((name) => this.file(name))),
     );
     this.put("History", changes, () =>
       list("ol", { class: "history" }, changes, (change) => [

@@ -224,8 +224,9 @@ async function undo({ id }) {
   if (!preview) return;
   const lines = [...Object.entries(files), ...stays.map((text) => ["Cannot go back:", text])];
   const text =
-    `The conversation goes back to before this, to ${modes.get(rights.mode)?.name ?? rights.mode} ` +
-    `mode. Approvals: ${chart.approvals.find((one) => one.value === rights.approvals).name}. ` +
+    "The conversation goes back to before this. " +
+    `Mode: ${modes.get(rights.mode)?.name ?? rights.mode}. ` +
+    `Approvals: ${chart.approvals.find((one) => one.value === rights.approvals).name}. ` +
     "What git ignores, links and empty folders stay as they are.";
   const parts = [h("p", {}, text), lines.map((line) => h("p", {}, h("bdi", {}, line.join(" "))))];
   if (!(await confirm("Undo", parts, "Undo"))) return;

@@ -259,11 +259,6 @@ export function longText(text, size = FOLDED) {
     "div",
     {},
     pre,
-    h(
-      "div",
-      { class: "row" },
-      more,
-      copyButton(() => text),
-    ),
+    h("div", { class: "row" }, more, copyButton(() => text)),
   );
 }

@@ -231,7 +231,7 @@ function planLines(text, comments) {
     const open = () => ((box.hidden = false), box.focus());
     return h("li", {}, button(line || "\u00a0", open, { class: "quiet" }), box);
   });
-  return h("details", {}, h("summary", {}, "Comment on its lines"), h("ol", { class: "lines" }, lines));
+  return h("details", {}, h("summary", {}, "Comment on its lines"), h("ol", {}, lines));
 }
 
 function rejectParts(text, take, comments = []) {

@@ -31,7 +31,7 @@ class AgentDeps(BoundModes):
     approvals: Approvals = Approvals.MANUAL
     """The policy that a new thread starts with."""
     rules_at: Mapping[str, str] = field(default_factory=dict)
-    """Rules by the path, or the folder (``a/``), of which a call must name something."""
+    """Rules by the path, or the folder with its slash, of which a call must name something."""
     describe_environment: Callable[[], Awaitable[str]] = no_environment
     """Where the agent works, as the model is told at a turn's start if it has changed."""
     notices: tuple[str, ...] = ()
