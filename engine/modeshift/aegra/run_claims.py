@@ -56,6 +56,9 @@ class RunClaims:
             return
         if match := _JOINS.fullmatch(line):
             await self._await_end(match[1], match[2], Request(scope))
+            if match[2] not in active_runs:  # Aegra would wait for events behind the last known one
+                headers = [each for each in scope["headers"] if each[0] != b"last-event-id"]
+                scope = {**scope, "headers": headers}
         status = await self._pass_on(scope, receive, send)
         if (match := _CANCELS.fullmatch(line)) and status < BAD:
             await self.claims.cancel(match[1], match[2])

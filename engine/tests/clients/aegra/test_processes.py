@@ -108,6 +108,18 @@ async def test_a_run_is_seen_and_cancelled_from_another_process(
     assert len(await client.runs.list(thread.id, status="running")) == 0
 
 
+async def test_a_run_that_ended_in_another_process_has_an_end_for_who_reconnects(
+    client: LangGraphClient, elsewhere: LangGraphClient
+) -> None:
+    """As the page does: with the last event that it knows."""
+    thread = await Thread.new(elsewhere)
+    await thread.say("hello")
+    (run,) = await client.runs.list(thread.id)
+    followed = client.runs.join_stream(thread.id, run["run_id"], last_event_id="-")
+    async with asyncio.timeout(SECONDS):
+        assert [part.event async for part in followed] == ["end"]
+
+
 async def until_free(thread: Thread, text: str) -> None:
     """Say it, as soon as the thread has no run."""
     async with asyncio.timeout(SECONDS):
