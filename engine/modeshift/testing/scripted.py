@@ -1,7 +1,7 @@
 """``ScriptedModel``: gives the answers of a script, whatever it is asked."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import Field
@@ -26,7 +26,7 @@ class ModelRequest(NamedTuple):
 class ScriptedModel(LocalModel):
     """Gives ``answers`` in order, then says ``done``; keeps what it was asked."""
 
-    answers: list[AIMessage | Exception]
+    answers: list[Any]
     """``AIMessage``, or what is raised."""
     asked: list[ModelRequest] = Field(default_factory=list)
 
@@ -45,7 +45,8 @@ class ScriptedModel(LocalModel):
         answer = self.answers[number] if number < len(self.answers) else AIMessage("done")
         if isinstance(answer, Exception):
             raise answer
-        return answer.model_copy(deep=True)
+        copied: AIMessage = answer.model_copy(deep=True)
+        return copied
 
 
 def calling(*calls: Call, prefix: str = "call") -> AIMessage:
