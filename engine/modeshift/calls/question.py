@@ -11,11 +11,7 @@ from langgraph.types import Overwrite
 from modeshift.calls.contents import digest_contents
 from modeshift.calls.decisions import Decision, ask_person
 from modeshift.calls.edits import deny_failing_edits, find_failing
-from modeshift.calls.judged_question import (
-    JudgedQuestion,
-    digest_question,
-    judge_question,
-)
+from modeshift.calls.judged_question import JudgedQuestion, digest_question, judge_question
 from modeshift.calls.judging import CallContext, Judged, judge_all
 from modeshift.calls.outcome import Outcome, plan_batches
 from modeshift.calls.requests import build_request

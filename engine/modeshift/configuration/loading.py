@@ -254,12 +254,7 @@ class AgentCache:
         return await asyncio.to_thread(get)
 
     def get(
-        self,
-        workspace: Path,
-        model: str,
-        servers: tuple[Server, ...] = (),
-        *,
-        asked: float = inf,
+        self, workspace: Path, model: str, servers: tuple[Server, ...] = (), *, asked: float = inf
     ) -> CachedAgent:
         """The agent for the files as they are now. Blocks; raises ``UserError``.
 

@@ -18,13 +18,7 @@ from modeshift.configuration.project_files import ProjectFiles, find_unread, rea
 from modeshift.configuration.prompt_rules import PromptRules, find_unused, read_user_rules
 from modeshift.configuration.settings import Settings
 from modeshift.configuration.trust_file import TrustFile, find_differences
-from modeshift.modes.catalog import (
-    Catalog,
-    layer_modes,
-    prompts_of,
-    reword,
-    with_prompt,
-)
+from modeshift.modes.catalog import Catalog, layer_modes, prompts_of, reword, with_prompt
 from modeshift.modes.denials import find_denials
 from modeshift.modes.edges.edges import ANY
 from modeshift.modes.effects import ToolSpec

@@ -144,10 +144,7 @@ PROVIDERS: Mapping[str, Provider] = {
     ),
     # Its client takes 0 retries for "as many as usual", and counts the first request as one.
     "google_genai": Provider(
-        "google-genai",
-        "GOOGLE_API_KEY",
-        ("GOOGLE_GEMINI_BASE_URL",),
-        arguments={"retries": 1},
+        "google-genai", "GOOGLE_API_KEY", ("GOOGLE_GEMINI_BASE_URL",), arguments={"retries": 1}
     ),
 }
 

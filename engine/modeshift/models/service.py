@@ -18,11 +18,7 @@ from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, SystemMessage
 
-from modeshift.messages.instructions import (
-    Instruction,
-    append_instructions,
-    insert_instructions,
-)
+from modeshift.messages.instructions import Instruction, append_instructions, insert_instructions
 from modeshift.messages.thinking import Thinking
 from modeshift.models.model_server import ModelServer
 from modeshift.models.provider_errors import is_refused

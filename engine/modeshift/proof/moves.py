@@ -258,10 +258,7 @@ class Moves:
         """What ``intake`` takes in; it leads to the same place from every phase of a turn."""
         intake = self._nodes.run
         for slug in others:
-            to, given = (
-                intake("intake", place, Outside("mode", slug)),
-                place._replace(mode=slug),
-            )
+            to, given = (intake("intake", place, Outside("mode", slug)), place._replace(mode=slug))
             yield Move("host", f"the host sets the mode {slug}", to, given)
         summary = intake("intake", place, Outside(wants_summary=True))
         yield Move("host", "the host wants a summary", summary)

@@ -337,9 +337,7 @@ BUILT_IN = (
         "no node sends an event that is illegal where it sends it", _illegal, whose=("illegal",)
     ),
     Property(
-        "a sub-task's end leads back to the conversation that began it",
-        _ends_within,
-        whose=WHO,
+        "a sub-task's end leads back to the conversation that began it", _ends_within, whose=WHO
     ),
     Property("no tool is bound or runs that the mode or the limit lacks", of_seat=_has_more),
     Property("what needs a person's yes never runs without", of_seat=_runs_unasked),

@@ -27,11 +27,7 @@ def snapshot(request: pytest.FixtureRequest, tmp_path: Path) -> Snapshot:
     With ``WRITE=1``, as `make snapshots` sets it, the file is written.
     """
     tests = next(folder for folder in request.path.parents if folder.name == "tests")
-    paths = {
-        str(tmp_path): "/somewhere",
-        str(find_root()): "/clone",
-        str(tests.parent): "/clone",
-    }
+    paths = {str(tmp_path): "/somewhere", str(find_root()): "/clone", str(tests.parent): "/clone"}
 
     def compare(name: str, texts: str | Mapping[str, str]) -> None:
         if not isinstance(texts, str):

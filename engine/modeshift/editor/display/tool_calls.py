@@ -7,14 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from acp import (
-    image_block,
-    schema,
-    text_block,
-    tool_content,
-    tool_diff_content,
-    update_tool_call,
-)
+from acp import image_block, schema, text_block, tool_content, tool_diff_content, update_tool_call
 from acp.schema import ContentToolCallContent, FileEditToolCallContent
 from langchain_core.messages import BaseMessage, ToolCall, ToolMessage
 from pydantic import ConfigDict
