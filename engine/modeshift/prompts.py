@@ -45,7 +45,11 @@ def _render(template: str, folder: Path | None = None, **values: object) -> str:
 
 
 def render_system_prompt(
-    modes: Mapping[str, str], rules: str = "", folder: Path | None = None, *, has_files: bool = True
+    modes: Mapping[str, str],
+    rules: str = "",
+    folder: Path | None = None,
+    *,
+    has_files: bool = True,
 ) -> str:
     """The system prompt, which is the same in every mode.
 

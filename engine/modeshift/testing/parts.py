@@ -28,7 +28,10 @@ def modes_table(catalog: Catalog) -> str:
 def make_parts(catalog: Catalog) -> dict[str, str]:
     """What is generated, by the name in the marks; the diagram is a Mermaid code block."""
     machine = Machine(catalog, [], load_project().chart)
-    return {"modes": modes_table(catalog), "diagram": f"```mermaid\n{machine.chart.mermaid()}\n```"}
+    return {
+        "modes": modes_table(catalog),
+        "diagram": f"```mermaid\n{machine.chart.mermaid()}\n```",
+    }
 
 
 def with_parts(name: str, text: str, parts: Mapping[str, str]) -> str:
