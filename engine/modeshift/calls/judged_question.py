@@ -36,7 +36,7 @@ async def judge_question(deps: AgentDeps, state: State) -> JudgedQuestion | None
     asked = state.get("asked")
     if not calls or message is None or asked is None:
         return None
-    context = CallContext.of(deps, state, len(message.tool_calls) == 1, state["refused"])
+    context = CallContext.of(deps, state, len(message.tool_calls) == 1, state.get("refused", ()))
     context = replace(context, approvals=Approvals(asked.get("approvals", context.approvals)))
     judged = await judge_all(deps, context, calls)
     if failing := asked.get("failing"):

@@ -147,7 +147,7 @@ class Calls:
 
 async def judge_answer(deps: AgentDeps, state: State, answer: AIMessage, thread: str) -> Calls:
     """The calls of the model's answer, with the verdict on each."""
-    context = CallContext.of(deps, state, len(answer.tool_calls) == 1, state["refused"])
+    context = CallContext.of(deps, state, len(answer.tool_calls) == 1, state.get("refused", ()))
     judged = await judge_all(deps, context, answer.tool_calls)
     judged = await deny_failing_edits(deps, context, judged)
     return Calls(deps, str(answer.id), judged, context.approvals.value, thread)

@@ -19,7 +19,7 @@ from modeshift.threads.checks import drop_invalid, overwrite_dropped
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import enter_mode, follow
 from modeshift.threads.routing import leaves_due_calls, reconcile_mode
-from modeshift.threads.state import State, Subtask, Update, drop_approvals
+from modeshift.threads.state import RoutingState, State, Subtask, Update, drop_approvals
 from modeshift.turns.briefing import drop_stale_thinking
 from modeshift.turns.subtasks import STOPPED
 from modeshift.turns.undo import mark_turn, take_back_cut_off
@@ -122,11 +122,14 @@ class Opening:
             **self._changed,
             "facts": facts,
         }
+        # Each key is in every later checkpoint: what was never anything but empty is left out.
+        had = {"notices", *state, *self._host_changes, *RoutingState.__required_keys__}
+        written = {key: value for key, value in update.items() if value or key in had}
         return cast(
             "Update",
             {key: state.get(key) for key in self._dropped if key in state}
             | self._host_changes
-            | update
+            | written
             | overwrite_dropped(state, self._dropped, self._changed)
             | _write_messages(self._before, messages),
         )

@@ -237,7 +237,7 @@ class Promises(RuleBasedStateMachine):
         more = {} if text is None else {"messages": [{"role": "user", "content": text}]}
         self.run(self.talk.send(setting | more))
         if "end_subtask" in setting:
-            assert self.run(self.talk.values())["subtask"] is None
+            assert self.run(self.talk.values()).get("subtask") is None
 
     @rule(mode=st.sampled_from(MODES))
     def host_updates_the_state(self, mode: str) -> None:
