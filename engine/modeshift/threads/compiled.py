@@ -75,8 +75,6 @@ class LiveDeps:
 
     async def prepare(self, state: StateValues) -> AgentDeps:
         """Start the servers whose tools the thread's mode may have; the parts with them."""
-        if not self._first.servers:
-            return self._first
         catalog, switches = self._first.catalog, list_switches(state.get("switch"))
         slugs = {state.get("mode"), *(one["mode_slug"] for one in switches)}
         modes = [catalog[slug if slug and slug in catalog else catalog.default] for slug in slugs]

@@ -21,7 +21,7 @@ from modeshift.threads.routing import build_router, get_thread
 from modeshift.threads.state import State, build_input_type
 from modeshift.threads.stopping import stop
 from modeshift.turns.start import find_start
-from modeshift.turns.step import Node, Result, Step
+from modeshift.turns.step import Node, Result, run_step
 
 
 class AgentGraph:
@@ -57,18 +57,18 @@ class AgentGraph:
         self._of_modes.setdefault(node, self._graph.nodes[name].runnable)
 
     def _add(self, row: str, name: str, node: Node) -> None:
-        live, slugs = self._live, self._slugs
+        live, slugs, first, servers = self._live, self._slugs, self._deps, self._deps.servers
 
         async def run(state: StateValues, config: RunnableConfig, runtime: Runtime[None]) -> Result:
-            deps = await live.prepare(state)
+            deps = await live.prepare(state) if servers else first
             thread, metadata = get_thread(config), config["metadata"]
             name = metadata["langgraph_node"]
             run_id = str(metadata.get("run_id", ""))
+            mode = [slugs[name]] if name in slugs else []
             with observe("step", node=name, thread=thread, run=run_id):
                 async with stop.step():
-                    start = await find_start(deps, name, state, thread, runtime.store)
-                    step = Step(start, config, runtime)
-                    return await step.run(node, *([slugs[name]] if name in slugs else []))
+                    start = find_start(deps, name, state, thread, runtime.store)
+                    return await run_step(start, node, config, runtime, *mode)
 
         targets = self._list_targets(row)
         # A partial: within a function LangGraph looks for a subgraph, which takes a millisecond.
