@@ -180,7 +180,7 @@ class DueCall:
                 message, updates = await (running.keep(run) if running else run)
             except BaseException:
                 if running is not None:  # it was stopped, and may have taken effect
-                    await asyncio.shield(self._record(running, status="stopped"))
+                    await asyncio.shield(self._stop(running))
                 raise
             report["state"] = "done" if message.status == "success" else "failed"
         approved = task["planned"]["approved"]
@@ -235,6 +235,10 @@ class DueCall:
     ) -> None:
         await running.finish(message, after, done)
         await self._record(running, status=message.status, result=digest_result(message))
+
+    async def _stop(self, running: RunningCall) -> None:
+        await self._record(running, status="stopped")
+        await running.stop(partial(digest_contents, self._deps))
 
     async def _record(self, running: RunningCall, **ended: str) -> None:
         entry = {

@@ -87,7 +87,7 @@ class Outcome:
         has_changed = any(before.get(path) != digest for path, digest in contents.items())
         journal, key = self._deps.started_calls.journal, self._get_key(judged)
         # Unless it was the call itself: then ``act`` has its result.
-        if has_changed and not await journal.has_begun(key):
+        if has_changed and await journal.read(key) is None:
             self._results.append(build_not_run_result(judged.call, VOID))
             return
         self._allow(judged, contents, edited=False)

@@ -182,7 +182,7 @@ class Journal:
         Waits while its owner lives; of a dead one's edit, the files say what has come of it, whose
         digests ``digest`` gives.
         """
-        while (effect := await self._read(key)) is not None and effect.state == "started":
+        while (effect := await self.read(key)) is not None and effect.state == "started":
             has_ended = not self._is_running(key)
             if effect.owner != self._owner.id:
                 is_dead = await asyncio.to_thread(self._owner.sees_dead, effect.owner)
@@ -196,10 +196,6 @@ class Journal:
             elif await self.execute(_FORGET, key=key, owner=effect.owner):
                 return None
         return effect
-
-    async def has_begun(self, key: str) -> bool:
-        """Whether there is such a call, however it ended."""
-        return await self._read(key) is not None
 
     async def list_going(self, thread: str) -> list[str]:
         """The tools of its calls that go on and may change something, in whichever process."""
@@ -219,7 +215,8 @@ class Journal:
         for table in JOURNAL_TABLES:
             await self.execute(f"DELETE FROM {table} WHERE thread_id = :thread", thread=thread)  # noqa: S608  # ours
 
-    async def _read(self, key: str) -> BegunCall | None:
+    async def read(self, key: str) -> BegunCall | None:
+        """The call as it stands in the database; None if it has not begun."""
         rows = await self.execute(_READ, key=key)
         if not rows:
             return None
@@ -368,6 +365,13 @@ class RunningCall:
         values = {"state": state, "result": f"{kind}:{data.hex()}", "key": self.key}
         values |= {"after": json.dumps(after), "done": json.dumps(asdict(done))}
         await self._journal.execute(_FINISH, **values)
+
+    async def stop(self, digest: Callable[[FileDigests], Awaitable[FileDigests]]) -> None:
+        """Commit what may have come of it, so that no other process waits for this one to end."""
+        effect = await self._journal.read(self.key)
+        if effect is not None and effect.state == "started":
+            state = effect.compare(await digest(effect.before), has_ended=False)
+            await self._journal.execute(_SETTLE, state=state, key=self.key)
 
     async def take_back(self) -> None:
         """Forget its start: nothing followed."""

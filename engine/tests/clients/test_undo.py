@@ -360,7 +360,7 @@ async def test_in_the_question_of_a_subtask_its_outer_message_goes_back(
     await undo(thread)
     assert read(place.workspace) == before
     assert await thread.question() is None
-    assert not (await thread.state()).values["subtask"]
+    assert not (await thread.state()).values.get("subtask")
     with pytest.raises(UserError, match="no longer open"):
         await thread.answer(question, [APPROVE])  # type: ignore[arg-type]  # it was one
     with pytest.raises(UserError, match="a sub-task went on then"):

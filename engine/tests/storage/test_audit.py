@@ -18,7 +18,7 @@ from modeshift.thread import APPROVE, Thread
 from modeshift.threads.audit import append_entry, find_breaks, find_changed, read_entries
 from modeshift.threads.journal import Journal
 from tests.clients.commands.conftest import Run, run
-from tests.harness.conversation import until
+from tests.harness.conversation import SECONDS, until
 from tests.harness.place import UserFolders
 
 __all__ = ["run"]
@@ -187,9 +187,11 @@ async def test_a_run_that_is_cut_off_behind_a_decision_writes_it_once(place: Use
         assert [entry.values["kind"] for entry in entries] == ["decision", "call"]
 
 
-async def test_a_call_that_was_stopped_is_told(place: UserFolders) -> None:
+async def test_a_call_that_was_stopped_is_told_and_holds_up_no_other_process(
+    place: UserFolders,
+) -> None:
     settings = place.settings()
-    async with open_agent(settings) as agents:
+    async with open_agent(settings) as agents, open_agent(settings) as others:
         thread = agents.thread()
         question = await thread.say("run touch began; sleep 600", mode="code")
         assert question is not None
@@ -197,7 +199,7 @@ async def test_a_call_that_was_stopped_is_told(place: UserFolders) -> None:
         await until((place.workspace / "began").exists)
         await thread.stop()
         await asyncio.wait({run})
-        await thread.say("hello")
+        await asyncio.wait_for(others.thread(thread.id).say("hello"), SECONDS)
         entries = await read_entries(settings.open_database(), thread.id)
         assert [entry.values.get("status") for entry in entries] == [None, "stopped"]
         assert entries[-1].values["approved"]

@@ -296,7 +296,7 @@ async def test_what_is_counted_and_forgotten(make: Make) -> None:
     await journal.delete_thread("thread")
     assert await journal.count_effects() == {}
     assert [await journal.take_input(thread, "a") for thread in ("thread", "another")] == [True] * 2
-    assert not await journal.has_begun("a")
+    assert await journal.read("a") is None
     assert journal.mark("thread") == "database thread"
     assert Journal().mark("thread") != Journal().mark("thread")
 
@@ -307,7 +307,7 @@ async def test_a_result_of_a_call_that_comes_again(make: Make) -> None:
     assert taken_back is not None
     await taken_back.take_back()
     taken_back.leave()
-    assert not await journal.has_begun("key")
+    assert await journal.read("key") is None
     call = await start(journal)
     assert call is not None
     await RunningCall(journal, "another").take_back()
