@@ -234,23 +234,25 @@ class DueCall:
         self, running: RunningCall, message: ToolMessage, after: FileDigests, done: Done
     ) -> None:
         await running.finish(message, after, done)
-        await self._record(running, status=message.status, result=digest_result(message))
+        await self.record(running.key, message)
 
     async def _stop(self, running: RunningCall) -> None:
-        await self._record(running, status="stopped")
+        await self.record(running.key)
         await running.stop(partial(digest_contents, self._deps))
 
-    async def _record(self, running: RunningCall, **ended: str) -> None:
+    async def record(self, key: str, result: ToolMessage | None = None) -> None:
+        """Write into the audit that it has ended, or was stopped, unless that is there."""
         entry = {
             "kind": "call",
             **self._context.describe(),
             **self._judged.describe(),
             "message": self.task["planned"].get("message"),
             "approved": self.task["planned"]["approved"] is not None,
-            **ended,
+            "status": "stopped" if result is None else result.status,
+            **({} if result is None else {"result": digest_result(result)}),
         }
-        journal, how = self._deps.started_calls.journal, "" if "result" in ended else "stopped "
-        await append_entry(journal, self._thread, f"{how}call {running.key}", entry)
+        journal, how = self._deps.started_calls.journal, "stopped " if result is None else ""
+        await append_entry(journal, self._thread, f"{how}call {key}", entry)
 
     def _settle(
         self, message: ToolMessage, updates: JsonObject, before: FileDigests, after: FileDigests
@@ -292,7 +294,11 @@ async def judge_due_call(
         begun = await find_begun(deps, planned, thread, task["mode"])
     if begun is not None:
         refusal = begun.build_result(judged.call).text
-    return DueCall(deps, task, config, runtime, thread, judged, context, refusal, begun)
+    due = DueCall(deps, task, config, runtime, thread, judged, context, refusal, begun)
+    # The process may have died between the end of the call and its entry.
+    if begun is not None and begun.result is not None and (key := get_key(planned, thread)):
+        await due.record(key, begun.result)
+    return due
 
 
 async def _refuse(deps: AgentDeps, planned: Planned, judged: Judged, thread: str) -> str | None:

@@ -11,6 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Interrupt, Overwrite, StateUpdate
 
 from modeshift.agent import open_agent
+from modeshift.modes.errors import StorageError
 from modeshift.storage.database import Database
 from modeshift.storage.opening import open_database
 from modeshift.storage.threads import open_saver, prepare_tables
@@ -185,6 +186,26 @@ async def test_a_run_that_is_cut_off_behind_a_decision_writes_it_once(place: Use
         await thread.go_on()
         entries = await read_entries(settings.open_database(), thread.id)
         assert [entry.values["kind"] for entry in entries] == ["decision", "call"]
+
+
+async def test_a_run_that_is_cut_off_behind_a_call_writes_it_once(
+    place: UserFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def die(*_: object) -> None:
+        raise StorageError("the disk is full")
+
+    settings = place.settings()
+    async with open_agent(settings) as agents:
+        thread = agents.thread()
+        with monkeypatch.context() as patched:
+            patched.setattr("modeshift.calls.act.append_entry", die)
+            with pytest.raises(StorageError):
+                await thread.say("write a.txt: a", mode="code", approvals="auto")
+        assert await read_entries(settings.open_database(), thread.id) == []
+        await thread.go_on()
+        (entry,) = await read_entries(settings.open_database(), thread.id)
+        assert entry.values["status"] == "success"
+        assert [*find_changed([entry], await thread.history())] == []
 
 
 async def test_a_call_that_was_stopped_is_told_and_holds_up_no_other_process(
