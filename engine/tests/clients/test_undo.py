@@ -540,6 +540,10 @@ async def test_among_very_many_files_edits_go_back_and_commands_are_named(
     assert done["files"] == {"old.txt": "goes back to what it held"}
     assert done["stays"] == ["execute_command echo new > new.txt: what it changed is not known"]
     assert (place.workspace / "new.txt").exists()
+    monkeypatch.undo()
+    monkeypatch.setattr(undo_log, "SECONDS_TOO_LARGE", 0)
+    await say(thread, "run echo newer > newer.txt")
+    assert (await undo(thread))["files"] == {"newer.txt": "is deleted"}
 
 
 async def test_a_tampered_store_gives_back_nothing(agents: Agents, place: UserFolders) -> None:

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from hashlib import sha256
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -28,6 +29,8 @@ MAX_FILE, MAX_TREE, MAX_THREAD = 1 << 20, 32 << 20, 64 << 20
 MIN_FILE = 1 << 13
 MAX_LOOKED = 10_000
 """Files that are looked at before and after each command, some 10 microseconds for each."""
+SECONDS_TOO_LARGE = 60
+"""How long a workspace with more is not looked at again."""
 TOO_LARGE = "it, or all that there is, is too large to be kept"
 UNSEEN = "what it changed is not known"
 HIDDEN = "it may have been there before, where ignore rules hid it"
@@ -77,8 +80,8 @@ class UndoLog:
         self.days, self.folder = days, folder.resolve()
         self.trees = dict[str, Tree]()
         """By thread, the files as its last command has left them."""
-        self.too_large = set[Path]()
-        """Workspaces that have more files than are looked at."""
+        self.too_large = dict[Path, float]()
+        """When workspaces had more files than are looked at, by ``time.monotonic``."""
         self._used = dict[str, int]()
         KeptThreads.beside.add(self)
 
@@ -253,12 +256,12 @@ class CallRecord:
 
     def _look(self) -> Tree:
         root, too_large = self._workspace.root, self._log.too_large
-        stopped = "there are too many" if root in too_large else ""
-        if not stopped:
-            with self._workspace.open_for_search(".") as (folder, _):
-                names, stopped = find_files(folder, max_count=MAX_LOOKED)
+        if time.monotonic() < too_large.get(root, -inf) + SECONDS_TOO_LARGE:
+            raise ToolFailedError("there are too many files")
+        with self._workspace.open_for_search(".") as (folder, _):
+            names, stopped = find_files(folder, max_count=MAX_LOOKED)
         if stopped:
-            too_large.add(root)
+            too_large[root] = time.monotonic()
             raise ToolFailedError(f"the files cannot be listed: {stopped}")
         known, seen, room = self._log.trees.get(self._thread, {}), Tree(), MAX_TREE
         for path in sorted(names):
