@@ -188,7 +188,8 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         goes_on = isinstance(input, Command)
         writes = dict(read_writes(input) if goes_on else input)
         given = {key: writes[key] for key in RIGHTS if writes.get(key) is not None}
-        await Mailbox(self.store).put_input(thread, given, goes_on=goes_on)
+        if given:
+            await Mailbox(self.store).put_input(thread, given, goes_on=goes_on)
         return input
 
     async def _hold(self, config: RunnableConfig, options: dict[str, object]) -> RunnableConfig:

@@ -17,7 +17,7 @@ from modeshift.threads.checks import build_input_check, build_update_check
 from modeshift.threads.compiled import Agent, LiveDeps
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import StateValues
-from modeshift.threads.routing import build_router, get_thread
+from modeshift.threads.routing import build_router
 from modeshift.threads.state import State, build_input_type
 from modeshift.threads.stopping import stop
 from modeshift.turns.start import find_start
@@ -61,7 +61,8 @@ class AgentGraph:
 
         async def run(state: StateValues, config: RunnableConfig, runtime: Runtime[None]) -> Result:
             deps = await live.prepare(state) if servers else first
-            thread, metadata = get_thread(config), config["metadata"]
+            info, metadata = runtime.execution_info, config["metadata"]
+            thread = (info and info.thread_id) or ""
             name = metadata["langgraph_node"]
             run_id = str(metadata.get("run_id", ""))
             mode = [slugs[name]] if name in slugs else []
