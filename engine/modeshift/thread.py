@@ -22,7 +22,7 @@ from langgraph.types import Command, Interrupt, StateSnapshot, StreamMode
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIError, NotFoundError
 
-from modeshift.calls.remembered import check_forget, list_remembered
+from modeshift.calls.remembered import list_remembered, put_settings
 from modeshift.events import RunEvent, read_events, read_messages
 from modeshift.messages.repair import remove_marks
 from modeshift.modes.errors import InvalidInputError, ProviderError
@@ -133,11 +133,7 @@ class Thread:
             return
         agent = await self.load()
         checked = check_settings(agent.live.deps, settings)
-        mailbox = Mailbox(agent.store)
-        if "forget" in checked:
-            known, before = await self._read_news(), await mailbox.find(self.id, "forget")
-            checked["forget"] = check_forget(*known, before, checked["forget"])
-        await mailbox.put(self.id, checked)
+        await put_settings(Mailbox(agent.store), self.id, checked, self._read_news)
 
     async def undo(self, message: str = LAST, digest: str | None = None) -> UndoPreview:
         """Show what going back to before a message does; do it, with the digest of what was shown.

@@ -4,20 +4,24 @@ Each applies in the thread, mode and workspace in which it was given, until the 
 or the user's rules change, or a person takes it back.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import cast
+from weakref import WeakKeyDictionary
 
 from langgraph.types import Overwrite
 
 from modeshift.modes.errors import InvalidInputError
+from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.deps import AgentDeps
-from modeshift.threads.mailbox import StateValues
+from modeshift.threads.mailbox import Mailbox, StateValues
 from modeshift.threads.state import Remembered, State, Update
 
 ALL = "all"
+_putting = WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]()
 
 
 def remember(
@@ -59,22 +63,30 @@ def describe_remembered(deps: AgentDeps, remembered: Remembered) -> str:
     return f"{remembered['tool']}, {what}, in {deps.catalog.get_name(slug)} mode"
 
 
-def check_forget(
-    state: StateValues, host_changes: StateValues, before: Sequence[str] | None, ids: Sequence[str]
-) -> list[str]:
-    """The ids that are to be forgotten; raises ``UserError``.
+async def put_settings(
+    mailbox: Mailbox,
+    thread: str,
+    settings: JsonObject,
+    read: Callable[[], Awaitable[tuple[StateValues, StateValues]]],
+) -> None:
+    """Keep what the host sets; ``read`` gives the state, and the settings that it does not have.
 
-    Ids that were to be forgotten ``before`` are among them, unless they were approved again: a fork
-    of an older checkpoint still has them.
+    Ids that were to be forgotten before are kept, unless they were approved again: a fork of an
+    older checkpoint still has them. Raises ``UserError`` for ids that nothing has.
     """
-    known = [each["id"] for each in list_remembered(state, host_changes)]
-    if unknown := [id for id in ids if id not in (ALL, *known)]:
-        raise InvalidInputError(
-            f"this thread remembers no approval {unknown[0]!r}; it remembers: "
-            f"{', '.join(known) or 'none'}"
-        )
-    gone = [id for id in before or () if id not in known]
-    return list(dict.fromkeys([*gone, *(known if ALL in ids else ids)]))
+    # One after the other: of two that forget at once, the second would replace the first.
+    async with _putting.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+        if (ids := settings.get("forget")) is not None:
+            known = [each["id"] for each in list_remembered(*await read())]
+            if unknown := [id for id in ids if id not in (ALL, *known)]:
+                raise InvalidInputError(
+                    f"this thread remembers no approval {unknown[0]!r}; it remembers: "
+                    f"{', '.join(known) or 'none'}"
+                )
+            before = await mailbox.find(thread, "forget") or ()
+            gone = [id for id in before if id not in known]
+            settings["forget"] = list(dict.fromkeys([*gone, *(known if ALL in ids else ids)]))
+        await mailbox.put(thread, settings)
 
 
 def forget(state: State, ids: Collection[str]) -> Update:

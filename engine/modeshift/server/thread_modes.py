@@ -5,6 +5,7 @@ docstrings is for ``/docs``.
 """
 
 from dataclasses import asdict
+from functools import partial
 from typing import Any, cast
 from uuid import uuid4
 
@@ -16,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from modeshift.calls.judged_question import judge_question
-from modeshift.calls.remembered import ALL, check_forget, forget, list_remembered
+from modeshift.calls.remembered import ALL, forget, list_remembered, put_settings
 from modeshift.calls.ways import list_ways_out
 from modeshift.configuration.loading import get_served, get_served_cache
 from modeshift.configuration.workspaces import KEY, Workspaces
@@ -128,10 +129,7 @@ async def set_mode(request: Request) -> Response:
     changed = await call_server(request, "PATCH", path, {"metadata": {}})
     if not changed.is_success:
         return pass_on(changed)
-    if "forget" in settings:
-        known, before = await _read(request, mailbox), await mailbox.find(thread, "forget")
-        settings["forget"] = check_forget(*known, before, settings["forget"])
-    await mailbox.put(thread, settings)
+    await put_settings(mailbox, thread, settings, partial(_read, request, mailbox))
     begun = await deps.started_calls.journal.list_going(thread)
     values, news = await _read(request, mailbox)
     is_pending = not await _take_in(request, deps, values, news)

@@ -91,8 +91,8 @@ async def test_what_is_remembered_is_taken_back(agents: Agents) -> None:
         with pytest.raises(UserError, match=r"nothing|forget"):
             await thread.set(forget=wrong, approvals="auto")
     assert await thread.remembered() == [first, second, third]
-    await thread.set(forget=[first["id"]])
-    await agents.thread(thread.id).set(forget=[second["id"]])
+    other = agents.thread(thread.id)
+    await asyncio.gather(thread.set(forget=[first["id"]]), other.set(forget=[second["id"]]))
     assert await thread.remembered() == [third]
     assert await thread.say("run printf two") is not None
     assert await thread.say("run printf one") is not None
