@@ -151,7 +151,7 @@ async def _take_in(
             return False  # those conversations have messages: ``intake`` writes them
         update |= forget(cast("State", {**values, "parents": []}), given)
     phase = values.get("phase", Phase.IDLE)
-    if phase == Phase.REVIEWING or phase not in list(Phase):
+    if phase != Phase.IDLE:
         state = (await call_server(request, "GET", path)).json()
         if state.get("interrupts"):
             if phase != Phase.REVIEWING or await _is_same_question(deps, state["values"], update):

@@ -3,6 +3,8 @@
 import asyncio
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -312,6 +314,24 @@ async def test_it_holds_from_the_next_step_of_a_run(
     assert not (server.workspace / "after.txt").exists()
     assert "the host has changed the mode" in str(values["messages"])
     assert not (await http.get(f"/threads/{thread.id}/mode")).json()["is_pending"]
+
+
+async def test_a_question_at_a_ceiling_stays_open(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    with ExitStack() as stack:
+        stack.callback(server.kill)
+        server.start("modeshift", "dev", "--port", str(server.port), MAX_TURN_COST="600 tokens")
+        (server.workspace / "a.txt").write_text("a")
+        async with server.get_client() as client, httpx.AsyncClient(base_url=server.url) as http:
+            thread = await Thread.new(client)
+            await thread.say("read a.txt\nread a.txt")
+            (asked,) = await thread.waiting()
+            assert asked["name"] == "go_on"
+            shown = await patch(http, thread, mode="architect")
+            assert (shown["mode"], shown["is_pending"]) == ("architect", True)
+            assert await thread.waiting() == [asked]
+            await thread.decide(APPROVE)
+            assert await thread.mode() == "architect"
 
 
 async def test_no_client_reads_or_writes_what_the_host_sets_but_here(
