@@ -368,9 +368,9 @@ class RunningCall:
 
     async def stop(self, digest: Callable[[FileDigests], Awaitable[FileDigests]]) -> None:
         """Commit what may have come of it, so that no other process waits for this one to end."""
-        effect = await self._journal.read(self.key)
-        if effect is not None and effect.state == "started":
-            state = effect.compare(await digest(effect.before), has_ended=False)
+        begun = await self._journal.read(self.key)
+        if begun is not None and begun.state == "started":
+            state = begun.compare(await digest(begun.before), has_ended=False)
             await self._journal.execute(_SETTLE, state=state, key=self.key)
 
     async def take_back(self) -> None:
