@@ -1,28 +1,32 @@
 """``make modes``: a grid of modes and tools; of one mode, what each tool may do and who says so."""
 
+import asyncio
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from modeshift.calls.turn_end import find_then_problem
 from modeshift.calls.ways import list_ways_out
-from modeshift.commands.server_lines import list_servers, with_server_tools
 from modeshift.configuration.loading import AgentLoader
+from modeshift.configuration.mcp_file import FoundServer
 from modeshift.configuration.settings import load_settings
 from modeshift.modes.edges.edges import ANY
 from modeshift.modes.effects import ToolSpec
+from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.mode import Level, Mode
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.policy import Approvals, find_risk, list_free_commands, verdict
 from modeshift.modes.rules.permissions import Kind
+from modeshift.threads.compiled import with_known_tools
 from modeshift.threads.deps import AgentDeps
+from modeshift.tools.server_tools import ManagedServer, NoPool, Offer, ServerPool, open_pool
 
 
 def main(mode: str | None = None, *, prompt: bool = False, start: bool = False) -> Iterator[str]:
     """The report on one mode or on all; raises ``UserError``."""
     settings = load_settings()
     loader = AgentLoader(settings)
-    deps = with_server_tools(loader.deps(), start=start)
+    deps = _with_server_tools(loader.deps(), start=start)
     notices = [f"notice     {notice}" for notice in deps.notices]
     if mode and mode not in deps.catalog:
         sys.stderr.writelines(f"{notice}\n" for notice in notices)  # why a mode may be missing
@@ -31,7 +35,7 @@ def main(mode: str | None = None, *, prompt: bool = False, start: bool = False) 
         yield f"workspace  {settings.workspace}"
     yield from (f"approvals  {settings.approvals}", *notices)
     if loader.loaded is not None and loader.loaded.servers:
-        yield from ("", "MCP servers", *list_servers(loader.loaded.servers, deps))
+        yield from ("", "MCP servers", *_list_servers(loader.loaded.servers, deps))
     if prompt:
         yield from ("", "the system prompt, in every mode", *_indent(deps.system_prompt))
     if mode is None and not prompt:
@@ -154,3 +158,50 @@ def _list_patterns(rules: Mapping[str, Kind], source: str) -> Iterator[str]:
     for kind, group in groupby(rules.items(), key=lambda item: item[1]):
         patterns = ", ".join(to_one_line(repr(pattern)) for pattern, _ in group)
         yield f"    {kind:<5} {patterns}  ({source})"
+
+
+def _with_server_tools(deps: AgentDeps, *, start: bool) -> AgentDeps:
+    """Add the trusted tools of MCP servers; with ``start``, those that the servers list now."""
+    if start:
+        pool = open_pool()
+        if not isinstance(pool, NoPool):
+            asyncio.run(_start_all(deps, pool))
+    else:
+        for server in deps.servers:
+            if server.server.pinned is not None:
+                server.offer = Offer(tuple(server.server.pinned.values()))
+    return with_known_tools(deps)
+
+
+async def _start_all(deps: AgentDeps, pool: ServerPool) -> None:
+    async def list_one(managed: ManagedServer) -> None:
+        toolbox = deps.toolbox
+        try:
+            offer = await pool.list_tools(managed.server, toolbox.workspace, toolbox.sandbox)
+        except ToolFailedError as error:
+            managed.offer = Offer(problem=to_one_line(str(error)))
+        else:
+            managed.offer = Offer(tuple(offer))
+
+    await asyncio.gather(*map(list_one, deps.servers))
+
+
+def _list_servers(servers: Sequence[FoundServer], deps: AgentDeps) -> Iterator[str]:
+    """A line about each MCP server."""
+    known = {server.server.name: server.offer for server in deps.servers}
+    width = max(len(server.name) for server in servers)
+    for server in servers:
+        offer = known.get(server.name)
+        state = f"left out: {server.problem}"
+        if server.server is not None and server.name not in known:
+            state = "left out: no MCP server is started, as a notice says"
+        elif server.server is not None:
+            state = "its tools are known once it has started; START=1 starts it now"
+        if offer is not None:
+            pinned = server.server is not None and server.server.pinned is not None
+            whose = "; those that you have trusted are below, mode by mode" if pinned else ""
+            state = offer.problem or f"tools: {len(offer.tools)}{whose}"
+        yield f"  {server.name:<{width}} {state}  ({server.source})"
+        if server.server is not None and server.server.disabled_tools:
+            names = to_one_line(", ".join(server.server.disabled_tools))
+            yield f"    disabled: {names}"
