@@ -12,7 +12,6 @@ from langgraph_sdk import Auth
 from modeshift.configuration.loading import get_served
 from modeshift.modes.plain_data import JsonObject
 from modeshift.server import auth as dev
-from modeshift.server.kept_fields import check_config
 
 auth = Auth()
 
@@ -28,7 +27,7 @@ async def check_new_run(ctx: Auth.types.AuthContext, value: Any) -> None:
     """Raise a 422 for what the graph would refuse, before there is a run."""
     config = value.get("config") or {}
     for place in ("context", "checkpoint"):
-        check_config(config, value.get(place))
+        dev.check_config(config, value.get(place))
     thread, store = str(value.get("thread_id") or ""), db_manager.get_store()
     await dev.check_run(value, (await get_served(thread, ctx.user.identity, store)).deps)
 
@@ -42,4 +41,4 @@ async def check_cron(ctx: Auth.types.AuthContext, value: Any) -> None:
 @auth.on.assistants
 async def check_assistant(ctx: Auth.types.AuthContext, value: JsonObject) -> None:  # noqa: ARG001
     """Raise a 422 for a config that does not fit."""
-    check_config(value.get("config") or {}, value.get("context"))
+    dev.check_config(value.get("config") or {}, value.get("context"))

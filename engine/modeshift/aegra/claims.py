@@ -7,7 +7,11 @@ one that cannot renew its claims, or has lost them, ends their runs.
 
 import asyncio
 import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from uuid import uuid4
 
 from aegra_api.core.database import db_manager
@@ -16,9 +20,12 @@ from aegra_api.core.orm import Run, get_session_maker
 from aegra_api.models.run_job import RunJob
 from aegra_api.services.executor import executor
 from aegra_api.services.langgraph_service import get_langgraph_service
+from typing_extensions import override
 
 from modeshift.modes.errors import InvalidInputError, StorageError
+from modeshift.server.answers import BindAnswers, Client
 from modeshift.server.checkpointer import CLONE, database
+from modeshift.server.thread_modes import OURSELVES
 from modeshift.storage.database import Database
 from modeshift.storage.postgres_threads import migrating
 from modeshift.storage.threads import list_questions, prepare_tables
@@ -204,3 +211,31 @@ async def prepare_database() -> None:
         await get_langgraph_service().initialize()
         await db_manager.close()
     await database.close()
+
+
+_NOTE = """
+    INSERT INTO thread_reads (client, at) VALUES (:client, :at)
+    ON CONFLICT (client) DO UPDATE SET at = excluded.at
+"""
+_FIND = "SELECT coalesce(max(at), 0) FROM thread_reads WHERE client = ANY(:clients)"
+
+
+@dataclass(frozen=True)
+class BindSharedAnswers(BindAnswers):
+    """ASGI middleware; the times at which clients have read are in Postgres."""
+
+    @override
+    async def note_read(self, client: Client) -> None:
+        if client[-1] != OURSELVES:
+            with suppress(StorageError):  # the answer has been sent; what is not noted was not read
+                await database.execute(_NOTE, client=_hash(client), at=time.time())
+
+    @override
+    async def find_read(self, clients: Sequence[Client]) -> float:
+        ((at,),) = await database.execute(_FIND, clients=[_hash(client) for client in clients])
+        return float(at)
+
+
+def _hash(client: Client) -> str:
+    """The client as a hash, because its text has a token in it."""
+    return sha256("\n".join(client).encode()).hexdigest()

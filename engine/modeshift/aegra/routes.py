@@ -13,23 +13,18 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from modeshift.aegra.refusals import explain
-from modeshift.configuration.settings import load_settings
+from modeshift.aegra.run_claims import explain
 from modeshift.modes.errors import UserError
 from modeshift.server import thread_modes
 from modeshift.server.checkpointer import database
-from modeshift.server.operations import start_telling
-from modeshift.server.process import stopping_well
+from modeshift.server.operations import serving_well
 from modeshift.server.routes import ROUTES
-from modeshift.starting import collect_rarely
 
 
 @asynccontextmanager
 async def _serve(app: FastAPI) -> AsyncIterator[None]:
-    start_telling()
-    collect_rarely()
     app.state.store = db_manager.get_store()
-    async with stopping_well(load_settings()):
+    async with serving_well():
         yield
 
 

@@ -12,17 +12,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from modeshift.aegra.auth import auth
-from modeshift.aegra.claims import get_claims
-from modeshift.aegra.refusals import Refusals
-from modeshift.aegra.run_claims import RunClaims
-from modeshift.aegra.shared_answers import BindSharedAnswers
+from modeshift.aegra.claims import BindSharedAnswers, get_claims
+from modeshift.aegra.run_claims import Refusals, RunClaims
 from modeshift.configuration.settings import load_settings
 from modeshift.modes.errors import ConfigurationError, StorageError
+from modeshift.server.answers import OneSpelling
 from modeshift.server.app import Page
 from modeshift.server.checkpointer import database
 from modeshift.server.gate import Gate
 from modeshift.server.operations import Operations
-from modeshift.server.thread_ids import OneSpelling
 
 __all__ = ["app"]
 if get_auth_instance() is not auth:  # Aegra goes on without it, all as the same user

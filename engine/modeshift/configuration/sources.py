@@ -19,7 +19,6 @@ from modeshift.configuration.prompt_rules import PromptRules, find_unused, read_
 from modeshift.configuration.settings import Settings
 from modeshift.configuration.trust_file import TrustFile, find_differences
 from modeshift.modes.catalog import Catalog, layer_modes, prompts_of, reword, with_prompt
-from modeshift.modes.denials import find_denials
 from modeshift.modes.edges.edges import ANY
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ConfigurationError, ModeFileError
@@ -29,6 +28,7 @@ from modeshift.modes.files import (
     PROJECT,
     PROMPTS,
     ModesFile,
+    find_denials,
     parse_mode,
     parse_modes,
     parse_permissions,

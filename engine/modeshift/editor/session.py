@@ -1,24 +1,30 @@
 """``EditorSession``: a thread that is open in an editor; its turns are taken one at a time."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from acp.schema import StopReason
+from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.runnables import RunnableConfig
 
 from modeshift.configuration.loading import AgentCache
 from modeshift.editor.asking import EditorGone, TurnDismissed
 from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.files import EditorFiles, Folder, McpServer, take_servers
-from modeshift.editor.history import read_conversations
 from modeshift.editor.options import Options
 from modeshift.editor.session_config import SessionConfig
 from modeshift.editor.store import Record, Sessions
 from modeshift.editor.transport import Editor
 from modeshift.editor.turn import Prompt, PromptBlock, Turn, parse_choice
+from modeshift.events import COMPACTING
 from modeshift.messages.normal_form import get_call_id
 from modeshift.modes.policy import Approvals
+from modeshift.threads.mailbox import StateValues
 from modeshift.threads.routing import is_cut_off
+from modeshift.threads.state import Subtask
 from modeshift.turns.undo import BACK, LAST, describe_undo
 
 CUT_OFF = "The last turn was interrupted. A message, such as 'go on', goes on with it.\n\n"
@@ -200,3 +206,28 @@ class EditorSession:
                     return await turn.run()
         except (asyncio.CancelledError, TurnDismissed, EditorGone):
             return "cancelled"
+
+
+History = tuple[Subtask | None, list[AnyMessage]]
+
+
+async def read_conversations(config: SessionConfig, values: StateValues) -> list[History]:
+    """The conversations with what summaries have replaced, which is in earlier checkpoints."""
+    states, now = [values], _list_conversations(values)
+    if any(isinstance(message, AIMessage) for _, messages in now for message in messages[:1]):
+        wanted: RunnableConfig | None = None  # not what was undone
+        async for state in config.loaded.agent.aget_state_history(config.thread.config):
+            if wanted is None or state.config == wanted:
+                wanted = state.parent_config
+                states += [state.values] if state.next == (COMPACTING,) else []
+    histories = defaultdict[object, dict[str | None, AnyMessage]](dict)
+    for subtask, messages in chain(*map(_list_conversations, reversed(states))):
+        known = histories[subtask and subtask["id"]]
+        known.update({message.id: message for message in messages if message.id not in known})
+    return [(subtask, [*histories[subtask and subtask["id"]].values()]) for subtask, _ in now]
+
+
+def _list_conversations(values: StateValues) -> list[History]:
+    """The conversations that wait for a sub-task, and the one that goes on."""
+    waiting = [(parent["subtask"], parent["messages"]) for parent in values.get("parents", [])]
+    return [*waiting, (values.get("subtask"), values.get("messages", []))]

@@ -6,24 +6,27 @@ mailbox, from which a run takes them in between two of its steps.
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
+from acp.helpers import update_available_commands, update_current_mode
+from acp.schema import ConfigOptionUpdate, Cost, UsageUpdate
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 from langgraph.types import Interrupt
 
 from modeshift.calls.remembered import ALL, describe_remembered
 from modeshift.configuration.loading import AgentCache, CachedAgent
+from modeshift.configuration.prices import CURRENCY, load_prices
 from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.options import Options
-from modeshift.editor.shown_options import ShownOptions
 from modeshift.editor.store import Record, Sessions
-from modeshift.models.usage import Usage, add_usage
-from modeshift.modes.errors import InvalidInputError
+from modeshift.models.usage import Tokens, Usage, add_usage
+from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.phases import Phase
 from modeshift.modes.plain_text import to_one_line
 from modeshift.thread import STREAMS, Thread
@@ -54,7 +57,6 @@ class SessionConfig:
         self.mode_is_pending = asyncio.Event()
         self._is_running = False
         """Whether a turn goes on; its run knows more than the stored thread."""
-        self._cwd = Path(record.cwd)
         self.servers: tuple[Server, ...] = ()
         """The MCP servers that the editor has for this session."""
         self._agents = agents
@@ -65,7 +67,10 @@ class SessionConfig:
         """Both as they are in the thread's state."""
         self._news: dict[str, str] = {}
         """Settings in the mailbox that the thread has not taken in yet."""
-        self._shown = ShownOptions(updates, agents.settings)
+        self._shown: dict[str, object] = {}
+        """What the editor was last sent."""
+        self._usage = Usage()
+        """What the thread has taken by now."""
 
     async def _get_agent(self) -> Agent:
         return self.loaded.agent
@@ -116,7 +121,7 @@ class SessionConfig:
 
         def load() -> CachedAgent:
             buffers.set(None)  # what a person trusts is on disk, not what an editor has open
-            return self._agents.get(self._cwd, model, self.servers)
+            return self._agents.get(Path(self.record.cwd), model, self.servers)
 
         return await asyncio.to_thread(load)
 
@@ -135,7 +140,7 @@ class SessionConfig:
             await self._refresh()
 
     async def _refresh(self) -> None:
-        if not await asyncio.to_thread(os.path.isdir, self._cwd):
+        if not await asyncio.to_thread(os.path.isdir, self.record.cwd):
             raise InvalidInputError(f"{self.record.cwd[:300]!r} is not an existing folder")
         if self._is_running:
             return
@@ -147,7 +152,7 @@ class SessionConfig:
         mode = mode if mode in deps.catalog else deps.catalog.default
         approvals = state.values.get("approvals") or deps.approvals.value
         self._stored = {"mode": mode, "approvals": approvals}
-        self._shown.usage = state.values.get("usage", Usage())
+        self._usage = state.values.get("usage", Usage())
         await self._read_news(state.values.get(REVISION, {}))
         is_waiting = bool(state.interrupts) and not self.mode_is_pending.is_set()
         await self._updates.catch_up(deps, state.values, is_waiting=is_waiting)
@@ -210,20 +215,52 @@ class SessionConfig:
     async def follow(self, update: StateValues) -> None:
         """Take in what a node has written into the thread, and show it."""
         async with self._lock:
-            await self._take_in(update)
+            self._stored |= {key: update[key] for key in self._stored if key in update}
+            if isinstance(more := update.get("usage"), dict):
+                self._usage = add_usage(self._usage, cast("Usage", more))
+            if REVISION in update:
+                await self._read_news(update[REVISION])
         await self.show()
-
-    async def _take_in(self, update: StateValues) -> None:
-        self._stored |= {key: update[key] for key in self._stored if key in update}
-        if isinstance(more := update.get("usage"), dict):
-            self._shown.usage = add_usage(self._shown.usage, cast("Usage", more))
-        if REVISION in update:
-            await self._read_news(update[REVISION])
 
     def describe(self) -> dict[str, object]:
         """The options as the response to new, load and resume carries them."""
-        return self._shown.describe(self.options)
+        now = self.options
+        self._shown = {"mode": now.mode, "options": now}
+        return {"modes": now.mode_state(), "config_options": now.config_options()}
 
     async def show(self) -> None:
         """Send the editor what has changed, whoever changed it."""
-        await self._shown.show(self.options)
+        now = self.options
+        options = ConfigOptionUpdate(
+            session_update="config_option_update", config_options=now.config_options()
+        )
+        for name, value, update in (
+            ("mode", now.mode, update_current_mode(now.mode)),
+            ("options", now, options),
+            ("commands", now.modes, update_available_commands(now.commands())),
+        ):
+            if self._shown.get(name) != value:
+                self._shown[name] = value
+                await self._updates.send(update)
+        await self._show_usage()
+
+    async def _show_usage(self) -> None:
+        """Send how full the window is, unless a number is missing that the protocol wants."""
+        taken, last = self._usage.get("thread", {}), self._usage.get("last")
+        if last is None or last["used"] is None or last["window"] is None:
+            return
+        if self._shown.get("usage") == taken:
+            return
+        self._shown["usage"] = taken
+        update = UsageUpdate(session_update="usage_update", used=last["used"], size=last["window"])
+        try:
+            cost = await asyncio.to_thread(self._find_cost, taken)
+        except UserError as error:
+            await self._updates.show_notice(str(error))
+        else:
+            if cost is not None:
+                update.cost = Cost(amount=float(cost), currency=CURRENCY)
+        await self._updates.send(update)
+
+    def _find_cost(self, taken: Mapping[str, Tokens]) -> Decimal | None:
+        return load_prices(self._agents.settings).find_cost(taken)

@@ -22,9 +22,11 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.plain_data import JsonObject
 from modeshift.server.gate import refuse
 from modeshift.server.thread_modes import call_server
+from modeshift.storage.kept_threads import spell_thread
 
 _RUNS = re.compile(r"/threads/([^/]+)/runs(/stream|/wait)?")
 _READS = re.compile(
@@ -142,14 +144,18 @@ def _name_client(thread: str, scope: Scope) -> Client:
 
 def _parse_resume(body: bytes) -> JsonObject | None:
     """The request's body, if its ``command`` has a ``resume``."""
+    run = _read_object(body)
+    command = run.get("command")
+    return run if isinstance(command, dict) and command.get("resume") is not None else None
+
+
+def _read_object(body: bytes) -> JsonObject:
+    """The JSON object of a request; empty for anything else, which the server then refuses."""
     try:
-        run = json.loads(body)
+        value = json.loads(body)
     except ValueError:
-        return None
-    command = run.get("command") if isinstance(run, dict) else None
-    if not isinstance(command, dict) or command.get("resume") is None:
-        return None
-    return dict(run)
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _list_checkpoints(run: JsonObject) -> Iterator[str]:
@@ -192,3 +198,37 @@ def with_body(scope: Scope, receive: Receive, body: bytes) -> tuple[Scope, Recei
         return next(messages, None) or await receive()
 
     return {**scope, "headers": headers}, receive_again
+
+
+@dataclass(frozen=True)
+class OneSpelling:
+    """ASGI middleware, behind the gate: spells a new thread's id as the routes do.
+
+    A thread's settings are found by its id. The dev server changes another spelling to this one by
+    itself, and the settings would be lost; Aegra keeps it, and no route reaches the thread.
+    """
+
+    app: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, with the id of a new thread as it is spelled; or a 422."""
+        is_post = scope["type"] == "http" and scope["method"] == "POST"
+        if is_post and scope["path"] in ("/threads", "/modeshift/threads"):
+            try:
+                body = _spell(await Request(scope, receive).body())
+            except ClientDisconnect:
+                return
+            except (InvalidInputError, RecursionError) as error:
+                await refuse(scope, receive, send, str(error), status=422)
+                return
+            scope, receive = with_body(scope, receive, body)
+        await self.app(scope, receive, send)
+
+
+def _spell(body: bytes) -> bytes:
+    given = _read_object(body)
+    if "thread_id" not in given:
+        return body
+    if (id := given.pop("thread_id")) is not None:
+        given["thread_id"] = spell_thread(id)
+    return json.dumps(given).encode()

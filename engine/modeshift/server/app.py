@@ -18,14 +18,11 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from modeshift.modes.errors import UserError
-from modeshift.server.answers import BindAnswers
+from modeshift.server.answers import BindAnswers, OneSpelling
 from modeshift.server.checkpointer import settings
 from modeshift.server.gate import Gate
-from modeshift.server.operations import Operations, start_telling
-from modeshift.server.process import stopping_well
+from modeshift.server.operations import Operations, serving_well
 from modeshift.server.routes import ROUTES
-from modeshift.server.thread_ids import OneSpelling
-from modeshift.starting import collect_rarely
 from modeshift.threads.stopping import stop
 from modeshift.workarounds.langgraph_runtime import start_runs_at_once
 
@@ -98,10 +95,8 @@ class Page:
 
 @asynccontextmanager
 async def _serve(_: Starlette) -> AsyncIterator[None]:
-    start_telling()
-    collect_rarely()
     start_runs_at_once(lambda: stop.is_due)
-    async with stopping_well(settings):
+    async with serving_well():
         yield
 
 

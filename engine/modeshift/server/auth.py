@@ -5,17 +5,19 @@ client skips them: never use it on behalf of a request.
 """
 
 from hmac import compare_digest
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID, uuid5
 
 from langgraph.types import Command
 from langgraph_sdk import Auth
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from modeshift.configuration.loading import get_served, get_served_cache
 from modeshift.configuration.workspaces import ANYBODY
+from modeshift.modes.errors import InvalidInputError, describe_misfit
 from modeshift.modes.plain_data import JsonObject
 from modeshift.server.checkpointer import CLONE, database, is_opened, owners_of, settings
-from modeshift.server.kept_fields import check_config
 from modeshift.storage.kept_threads import NAMESPACE
 from modeshift.threads.checks import build_input_check, build_update_check
 from modeshift.threads.deps import AgentDeps
@@ -166,3 +168,42 @@ async def own_store(ctx: Auth.types.AuthContext, value: JsonObject) -> None:
         value["namespace"] = (ctx.user.identity, *(value.get("namespace") or ()))
     if NAMESPACE in (value.get("namespace") or ())[:1]:
         raise Auth.exceptions.HTTPException(403, f"the namespace {NAMESPACE!r} is the server's own")
+
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class _Configurable(TypedDict, total=False):
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]  # as pydantic wants it
+    checkpoint_id: str | None
+    checkpoint_ns: str | None
+    checkpoint_map: dict[str, str]
+
+
+class _Config(TypedDict, total=False):
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]  # as above
+    tags: list[str]
+    metadata: dict[str, object] | None
+    callbacks: None
+    run_name: str | None
+    recursion_limit: Count
+    max_concurrency: Count | None
+    configurable: _Configurable
+
+
+_CONFIG = TypeAdapter(_Config)
+
+
+def check_config(config: Any, context: object = None) -> None:
+    """Raise ``InvalidInputError``. The server uses a ``context`` as the ``configurable``.
+
+    It merges the config of a run, a cron or an assistant into its thread's, where ``callbacks``, or
+    a ``metadata`` that is no object, would leave a thread that cannot be read.
+    """
+    values = {**config, "configurable": context} if context else config or {}
+    try:
+        _CONFIG.validate_python(values, strict=True)
+    except ValidationError as error:
+        raise InvalidInputError(f"config does not fit: {describe_misfit(error)}") from error
+    if names := [name for name in values.get("configurable", {}) if name.startswith("__pregel")]:
+        raise InvalidInputError(f"config does not fit: {names[0]!r} is LangGraph's own")

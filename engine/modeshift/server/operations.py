@@ -1,7 +1,15 @@
 """``Operations``: whether the server is ready, its metrics and its traces."""
 
+import asyncio
+import logging
 import os
+import signal
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from types import FrameType
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -11,9 +19,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from modeshift.modes.errors import ConfigurationError, InvalidInputError
 from modeshift.observing import listeners
 from modeshift.project import say_how_to_add
-from modeshift.server.checkpointer import database, read_questions
+from modeshift.server.checkpointer import database, read_questions, settings
 from modeshift.server.thread_modes import get_deps
+from modeshift.starting import collect_rarely
 from modeshift.threads.stopping import stop
+from modeshift.tools.processes.background import end_every_command
 
 READY, METRICS = "/modeshift/ready", "/modeshift/metrics"
 
@@ -63,7 +73,7 @@ async def show_metrics(request: Request) -> Response:
     return Response(text, media_type=kind)
 
 
-def start_telling() -> None:
+def _start_telling() -> None:
     """Count, and trace if that is configured. Raises ``ConfigurationError``."""
     try:
         from modeshift.server import metrics  # noqa: PLC0415  # an extra
@@ -84,3 +94,34 @@ def start_telling() -> None:
 
 
 ROUTES = [Route(METRICS, show_metrics, methods=["GET"])]
+
+
+log = logging.getLogger("modeshift")
+
+
+@asynccontextmanager
+async def serving_well() -> AsyncIterator[None]:
+    """After SIGTERM or Ctrl-C the steps that run may end, within ``STOP_SECONDS``.
+
+    What happens is counted, and traced where that is set. Raises ``ConfigurationError``.
+    """
+    _start_telling()
+    collect_rarely()
+    loop = asyncio.get_running_loop()
+    before: dict[int, Any] = {}
+
+    def begin(number: int, frame: FrameType | None) -> None:
+        log.warning("the server stops; a step may take %d s more", settings.stop_seconds)
+        loop.call_soon_threadsafe(stop.begin, settings.stop_seconds)
+        if callable(before[number]):
+            before[number](number, frame)
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            before[number] = signal.signal(number, begin)
+    try:
+        yield
+    finally:
+        stop.begin(settings.stop_seconds)
+        await stop.wait()
+        await end_every_command()
