@@ -16,7 +16,7 @@ CALLS = {
 
 
 def make_tables() -> dict[str, str]:
-    """By the name in the marks, as for ``modeshift.testing.parts``."""
+    """By the name in the marks, as for ``modeshift.testing.renew``."""
     return {"approvals": _list_approvals(), "effects": _list_effects()}
 
 

@@ -20,7 +20,7 @@ from modeshift.configuration.settings import Settings, load_settings
 from modeshift.configuration.sources import Sources
 from modeshift.models.loading import load_model
 from modeshift.modes.policy import Approvals, verdict
-from modeshift.testing.parts import make_parts, with_parts
+from modeshift.testing.renew import make_parts, with_parts
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.modes import load_catalog
 from tests.harness.place import UserFolders, in_sandbox

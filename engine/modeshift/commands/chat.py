@@ -9,7 +9,7 @@ from pathlib import Path
 
 from modeshift.agent import open_agent
 from modeshift.commands.dev import DEFAULTS, find_server
-from modeshift.configuration.own_files import get_history_file
+from modeshift.configuration.databases import get_history_file
 from modeshift.configuration.prices import load_prices
 from modeshift.configuration.settings import Settings, load_settings
 from modeshift.modes.errors import ConfigurationError

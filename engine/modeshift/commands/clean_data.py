@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from shutil import rmtree
 
-from modeshift.configuration.own_files import list_database_files
+from modeshift.configuration.databases import list_database_files
 from modeshift.configuration.settings import load_settings
 from modeshift.modes.errors import ConfigurationError
 from modeshift.storage.threads import drop_tables

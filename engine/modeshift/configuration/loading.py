@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
+from modeshift.configuration.databases import list_databases, list_own_files
 from modeshift.configuration.notifying import build_notifier
-from modeshift.configuration.own_files import list_databases, list_own_files
 from modeshift.configuration.prices import load_ceilings
 from modeshift.configuration.settings import Settings, get_default_workspace, load_settings
 from modeshift.configuration.sources import LoadedFiles, Sources

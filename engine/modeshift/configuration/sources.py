@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from modeshift.configuration.databases import list_databases, list_template
 from modeshift.configuration.edge_checks import check_edges, drop_unreached, list_asking
 from modeshift.configuration.last_loaded import LastLoaded, read_user_file
 from modeshift.configuration.mcp_file import FoundServer, read_servers
-from modeshift.configuration.own_files import list_databases, list_template
 from modeshift.configuration.project_files import ProjectFiles, find_unread, read_project
 from modeshift.configuration.prompt_rules import PromptRules, find_unused, read_user_rules
 from modeshift.configuration.settings import Settings

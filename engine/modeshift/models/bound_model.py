@@ -16,7 +16,6 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from typing_extensions import override
 
-from modeshift.messages.chat_history import make_chat_history
 from modeshift.messages.from_model import check_answer
 from modeshift.messages.instructions import (
     RESPONSES,
@@ -24,6 +23,7 @@ from modeshift.messages.instructions import (
     Instruction,
     get_model_api,
     list_pictured,
+    make_chat_history,
     mark_known,
     prepare_for_provider,
 )

@@ -8,7 +8,6 @@ from typing import Any
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 
-from modeshift.models.model_server import ModelServer, ask_server
 from modeshift.models.offline import OfflineModel
 from modeshift.models.providers import (
     PROVIDERS,
@@ -17,7 +16,13 @@ from modeshift.models.providers import (
     get_provider,
     is_local,
 )
-from modeshift.models.service import CacheTTL, ModelService, choose_tools_way
+from modeshift.models.service import (
+    CacheTTL,
+    ModelServer,
+    ModelService,
+    ask_server,
+    choose_tools_way,
+)
 from modeshift.models.usage import find_listed_window
 from modeshift.modes.errors import ConfigurationError, MissingKeyError
 from modeshift.modes.mode import Level, Mode

@@ -16,7 +16,7 @@ from langchain_openai.chat_models.base import BaseChatOpenAI
 from openai import APIError, BaseModel
 from typing_extensions import override
 
-from modeshift.messages.chat_history import ORIGIN
+from modeshift.messages.instructions import ORIGIN
 from modeshift.modes.plain_data import JsonObject
 from modeshift.workarounds.openai import WHOLE, tell_ends_apart
 

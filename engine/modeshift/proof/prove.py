@@ -8,12 +8,11 @@ from modeshift.modes.edges.conditions import parse_condition
 from modeshift.modes.edges.edge_table import Edge, Way
 from modeshift.modes.phases import Event, Phase
 from modeshift.modes.policy import Approvals
-from modeshift.proof.explore import Exploration
+from modeshift.proof.explore import Exploration, Reach
 from modeshift.proof.moves import MANY, WHO, Move
 from modeshift.proof.own import Own, build_own
 from modeshift.proof.places import Place, describe, describe_start, drop_parents
 from modeshift.proof.properties import BUILT_IN, ENTERS, Property, find_beyond
-from modeshift.proof.reach import Reach
 from modeshift.proof.seats import Seats
 from modeshift.threads.deps import AgentDeps
 

@@ -13,8 +13,14 @@ from modeshift.sandbox import git, seccomp
 from modeshift.sandbox.bubblewrap import Bubblewrap, find_bubblewrap, try_program
 from modeshift.sandbox.folder_watcher import SHARE
 from modeshift.sandbox.mounts import ROOT, Protection, choose_protection
-from modeshift.sandbox.scan import Scan, find_few_linked_outside, find_linked_outside, scan
-from modeshift.sandbox.scanner import Scanner, get_scanner
+from modeshift.sandbox.scan import (
+    Scan,
+    Scanner,
+    find_few_linked_outside,
+    find_linked_outside,
+    get_scanner,
+    scan,
+)
 from modeshift.tools.processes.background import Calling
 from modeshift.tools.processes.process import Ended, Limits, Program, run_program
 from modeshift.tools.processes.sandboxes import (

@@ -13,8 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from modeshift.calls.file_changes import list_changes
-from modeshift.calls.previews import Preview, preview_call
+from modeshift.calls.previews import Preview, list_changes, preview_call
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.plain_data import JsonObject
 from modeshift.server.thread_modes import (

@@ -13,12 +13,12 @@ from modeshift.calls.requests import ActionRequest
 from modeshift.calls.ways import list_suggestions
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.modes.policy import Approvals
-from modeshift.terminal.choices import Choice
+from modeshift.terminal.choosing import Choice
 from modeshift.terminal.pager import NO_EDITOR, edit_text
 from modeshift.terminal.panel import Panel, WentBackError
 from modeshift.terminal.plain import PlainPanel
 from modeshift.terminal.screen import ALERT, BOLD, FAINT, Screen, count_lines
-from modeshift.terminal.titles import call_title, find_effect
+from modeshift.terminal.transcript import call_title, find_effect
 from modeshift.thread import GivenDecision
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import StateValues

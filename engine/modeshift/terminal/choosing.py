@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.input import Input
@@ -9,8 +10,37 @@ from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 from modeshift.modes.plain_text import make_readable, to_one_line
-from modeshift.terminal.choices import Choice, find_choice, number_choices
 from modeshift.terminal.screen import wrap
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of the choices; a ``key`` of more than one character is not shown."""
+
+    key: str
+    text: str
+    also: str = ""
+    """Other keys for the same choice, a character each."""
+
+    @property
+    def shown(self) -> str:
+        """The text with its keys."""
+        keys = [key for key in (self.key, *self.also) if len(key) == 1]
+        return f"{self.text} ({', '.join(keys)})" if keys else self.text
+
+
+def number_choices(choices: Sequence[Choice]) -> list[str]:
+    """The choices as numbered lines."""
+    return [make_readable(f"{n} {choice.shown}") for n, choice in enumerate(choices, 1)]
+
+
+def find_choice(choices: Sequence[Choice], key: str) -> int | None:
+    """The index of the choice that a key, or a number, stands for."""
+    for place, choice in enumerate(choices):
+        if key and (key in (choice.key, str(place + 1)) or (len(key) == 1 and key in choice.also)):
+            return place
+    return None
+
 
 ALONE = 0.5
 """Seconds without another key after which one key is an answer, and not the start of a word."""

@@ -25,8 +25,7 @@ from prompt_toolkit.layout.processors import BeforeInput
 
 from modeshift.configuration.databases import make_private
 from modeshift.modes.plain_text import make_readable, to_one_line
-from modeshift.terminal.choices import Choice
-from modeshift.terminal.choosing import QUIET, TYPING, Choosing
+from modeshift.terminal.choosing import QUIET, TYPING, Choice, Choosing
 from modeshift.terminal.pager import NO_EDITOR, edit_text, show_pages
 from modeshift.terminal.printing import BURST, Printer
 from modeshift.terminal.screen import fit_to_width, get_width, wrap

@@ -14,7 +14,7 @@ from prompt_toolkit.input.typeahead import clear_typeahead
 
 from modeshift.configuration.databases import make_private
 from modeshift.modes.plain_text import make_readable
-from modeshift.terminal.choices import Choice, find_choice, number_choices
+from modeshift.terminal.choosing import Choice, find_choice, number_choices
 
 
 class PlainPanel:

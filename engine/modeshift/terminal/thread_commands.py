@@ -3,10 +3,10 @@
 import asyncio
 
 from modeshift.agent import Agents
-from modeshift.calls.file_changes import list_changes
+from modeshift.calls.previews import list_changes
 from modeshift.calls.remembered import ALL, describe_remembered, find_new
 from modeshift.modes.plain_text import to_one_line
-from modeshift.terminal.choices import Choice
+from modeshift.terminal.choosing import Choice
 from modeshift.terminal.panel import Panel
 from modeshift.terminal.plain import PlainPanel
 from modeshift.terminal.screen import BOLD, FAINT, Screen, count_lines

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
 
+from modeshift.calls.requests import build_title
 from modeshift.events import (
     STOPPED,
     STOPPED_RUNNING,
@@ -15,11 +16,11 @@ from modeshift.events import (
 )
 from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import VOID, remove_marks, show_result
-from modeshift.terminal.markdown import Markdown
+from modeshift.modes.effects import NO_EFFECT, Effect
+from modeshift.modes.errors import InvalidCallError
 from modeshift.terminal.panel import Panel
 from modeshift.terminal.plain import PlainPanel
-from modeshift.terminal.screen import ALERT, BOLD, FAINT, Screen
-from modeshift.terminal.titles import call_title, find_effect
+from modeshift.terminal.screen import ALERT, BOLD, FAINT, Markdown, Screen
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import StateValues
 from modeshift.threads.state import EndedSubtask
@@ -189,3 +190,21 @@ class Transcript:
                     self._show_messages(deps, subtask["messages"], ended)
                     self._end_subtask(deps, subtask)
                 self._show_result(deps, message)
+
+
+def call_title(deps: AgentDeps, name: str, args: Mapping[str, object]) -> str:
+    """What a call does, in one line; a command's begins with ``$``."""
+    title = build_title(deps, name, args)
+    try:
+        is_command = deps.toolbox[name].spec.command is not None
+    except InvalidCallError:
+        return title
+    return f"$ {title}" if is_command else title
+
+
+def find_effect(deps: AgentDeps, name: str) -> Effect:
+    """The effect of a tool; ``NO_EFFECT`` if there is no such tool."""
+    try:
+        return deps.toolbox[name].spec.effect
+    except InvalidCallError:
+        return NO_EFFECT

@@ -1,28 +1,244 @@
-"""``get_config``: how the project's tests read, write and compare cassettes, for vcrpy.
+"""``get_config``, ``StrictReplay``: how tests write cassettes, without secrets, and play them.
 
 The files are vcrpy's own, laid out for people: JSON is indented, interactions are numbered.
 """
 
+import difflib
 import json
 import re
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 import yaml
+from kingfisher_sdk import Rules, Scanner
 from typing_extensions import override
 from vcr import VCR
+from vcr.cassette import Cassette
 from vcr.filters import decode_response
+from vcr.matchers import get_matchers_results
 from vcr.persisters.filesystem import CassetteNotFoundError, FilesystemPersister
 from vcr.record_mode import RecordMode
 from vcr.request import Request
 from vcr.serializers import yamlserializer
 
-from modeshift.models.provider_errors import MASK, find_secrets
+from modeshift.models.provider_errors import MASK, MIN_LENGTH, find_secrets, mask_secrets
 from modeshift.modes.plain_data import JsonObject
-from modeshift.testing.scrubbing import WrittenInstead, keep_headers, scrub, scrub_body
-from modeshift.testing.strict_replay import Dumper, Response, body, decode_body
+
+Json = Any
+Response = JsonObject
+"""A response as vcrpy holds it: ``status``, ``headers``, ``body`` with its ``string`` in bytes."""
+MAX_LINES = 120
+
+
+class StrictReplay:
+    """Answers in place of ``cassette``, whose ``match_on`` says which requests are equal.
+
+    vcrpy plays any interaction that matches, and reports a difference as an exception, which the
+    client takes for a failed connection.
+    """
+
+    def __init__(self, cassette: Cassette) -> None:
+        self.cassette = cassette
+        self.refused: list[str] = []
+        """Why requests were refused."""
+        cassette.can_play_response_for = self._can_play
+        cassette.play_response = self.play
+
+    @property
+    def unplayed(self) -> list[int]:
+        """The indexes of the interactions that were not asked for."""
+        return [n for n in range(len(self.cassette)) if not self.cassette.play_counts[n]]
+
+    def play(self, request: Request) -> Response:
+        """The next response, or a refusal that says what differs."""
+        if difference := self._find_difference(self.cassette.filter_request(request)):
+            self.refused.append(
+                f"{self.cassette.path}: {difference}\n"
+                "If you meant this change, record again: make record (docs/own/cassettes.md)"
+            )
+            return build_refusal(self.refused[-1])
+        index = self.unplayed[0]
+        self.cassette.play_counts[index] += 1
+        response: Response = self.cassette.responses[index]
+        return response
+
+    def _can_play(self, request: Request) -> bool:
+        return self.cassette.filter_request(request) is not None
+
+    def _find_difference(self, request: Request) -> str:
+        total = len(self.cassette)
+        if not self.unplayed:
+            body = (request.body_bytes or b"").decode(errors="replace")
+            return f"one request more than the {total} that were recorded: {body[:2000]}"
+        number = self.unplayed[0]
+        matchers: Any = self.cassette._match_on  # there is no other way to them
+        _, failed = get_matchers_results(request, self.cassette.requests[number], matchers)
+        lines = [f"request {number + 1} of {total} is not as recorded:"]
+        for name, why in failed:
+            lines.append(f"{name}: {why}")
+        return "\n".join(lines) if failed else ""
+
+
+def build_refusal(text: str) -> Response:
+    """A response, as the service would send one, with ``text`` as its error.
+
+    The clients treat an exception as a failed connection, try again, and lose its text.
+    """
+    headers = {"content-type": ["application/json"], "x-should-retry": ["false"]}
+    body = json.dumps({"error": {"message": text}}, ensure_ascii=False).encode()
+    status = {"code": 422, "message": "Unprocessable Entity"}
+    return {"status": status, "headers": headers, "body": {"string": body}}
+
+
+def decode_body(body: Json) -> Json:
+    """The JSON of a request's or response's body, else its text."""
+    text = body.decode(errors="replace") if isinstance(body, bytes) else body or ""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def body(sent: Request, recorded: Request) -> None:
+    """JSON must be equal, but for the order of keys; the difference is an ``AssertionError``.
+
+    To vcrpy's own matcher ``true`` and ``1`` are equal, and a prompt is one long line.
+    """
+    bodies = [decode_body(request.body_bytes) for request in (recorded, sent)]
+    first, second = (json.dumps(content, sort_keys=True) for content in bodies)
+    if first != second:
+        old, new = map(_list_lines, bodies)
+        lines = list(difflib.unified_diff(old, new, "recorded", "sent", lineterm=""))
+        if len(lines) > MAX_LINES:
+            lines[MAX_LINES:] = [f"... and {len(lines) - MAX_LINES} more lines"]
+        raise AssertionError("\n".join(lines))
+
+
+def _list_lines(content: Json) -> list[str]:
+    text: str = yaml.dump(content, Dumper=Dumper, allow_unicode=True, width=1000)
+    return text.splitlines()
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_BASE: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class Dumper(_BASE):  # type: ignore[misc]  # whichever is available
+    """Writes texts of several lines as they are, and repeats what is equal in full."""
+
+    yaml_representers = {**_BASE.yaml_representers, str: _represent_text}  # noqa: RUF012
+
+    @override
+    def ignore_aliases(self, data: object) -> bool:  # PyYAML's signature
+        """Write no alias for what is repeated."""
+        return True
+
+
+KEPT_HEADERS = frozenset(
+    {"content-type", "anthropic-version", "anthropic-beta", "retry-after", "server"}
+)
+WrittenInstead = tuple[tuple[str, str], ...]
+"""Texts and what is written instead of them, such as the folder of a test."""
+_INDEXES = ("index", "output_index", "content_index", "summary_index")
+
+
+def scrub_body(body: bytes | str | None, *options: Any, is_masked: bool = True) -> bytes | None:
+    """``scrub`` for a body: what it finds in JSON is JSON afterwards."""
+    if body is None:
+        return None
+    old = decode_body(body)
+    new = scrub(old, *options, is_masked=is_masked)
+    text = new if isinstance(new, str) else json.dumps(new, ensure_ascii=False)
+    return text.encode() if new != old or isinstance(body, str) else body
+
+
+def scrub(
+    value: object,
+    replaced: WrittenInstead = (),
+    secrets: tuple[str, ...] = (),
+    *,
+    is_masked: bool = True,
+) -> Json:
+    """``value`` with each text of ``replaced`` replaced, as it is written to a cassette.
+
+    If it ``is_masked``, also without what looks like a secret and without the known ``secrets``.
+    """
+    if isinstance(value, dict):
+        pairs = [list(pair) for pair in value.items()]
+        return dict(scrub(pairs, replaced, secrets, is_masked=is_masked))
+    if isinstance(value, list):
+        return [scrub(one, replaced, secrets, is_masked=is_masked) for one in value]
+    if isinstance(value, str):
+        for text, instead in replaced:
+            value = value.replace(text, instead)
+        return _mask_by_rules(mask_secrets(value, secrets)) if is_masked else value
+    return value
+
+
+@cache
+def _make_scanner() -> Scanner:
+    """A scanner with the less certain rules as well: a false alarm only masks too much."""
+    return Scanner(Rules(confidence="low"))
+
+
+def _mask_by_rules(text: str) -> str:
+    if len(text) < MIN_LENGTH:
+        return text
+    content = text.encode(errors="replace")
+    for found in _make_scanner().scan(content.decode()):
+        if found.is_base64_encoded:  # the secret is not there as it is
+            place = slice(found.location["start_offset"], found.location["end_offset"])
+            secret = content[place].decode(errors="replace")
+        else:
+            secret = found.secret
+        text = text.replace(secret, MASK) if secret else text
+    return text
+
+
+def keep_headers(headers: Iterable[tuple[str, str | list[str]]]) -> dict[str, list[str]]:
+    """The headers that identify nobody."""
+    return {
+        name.lower(): value if isinstance(value, list) else [value]
+        for name, value in headers
+        if name.lower() in KEPT_HEADERS
+    }
+
+
+def join_stream(stream: Json) -> list[str]:
+    """The texts of a stream, each joined over its events, so that a secret in pieces is found.
+
+    Texts that come side by side, such as the arguments of two calls, have an index; where they
+    have none, texts of one name are joined.
+    """
+    texts = dict[object, str]()
+    for line in stream.splitlines() if isinstance(stream, str) else ():
+        for where, text in _list_texts(decode_body(line.removeprefix("data: "))):
+            for key in (where, where[-1]):
+                texts[key] = texts.get(key, "") + text
+    return list(texts.values())
+
+
+def _list_texts(
+    value: Json, where: tuple[object, ...] = ("",)
+) -> Iterator[tuple[tuple[object, ...], str]]:
+    match value:
+        case dict():
+            indexes = tuple(str(value.get(name)) for name in _INDEXES)
+            for name, one in value.items():
+                yield from _list_texts(one, (*where, indexes, name))
+        case list():
+            for one in value:
+                yield from _list_texts(one, where)
+        case str():
+            yield where, value
 
 
 def configure(vcr: VCR) -> None:

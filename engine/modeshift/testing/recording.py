@@ -21,14 +21,19 @@ from modeshift.models.provider_errors import find_secrets
 from modeshift.modes.catalog import Catalog
 from modeshift.project import find_root
 from modeshift.testing.agent import make_agent
-from modeshift.testing.cassette_format import configure, get_config
+from modeshift.testing.cassette_format import (
+    StrictReplay,
+    WrittenInstead,
+    configure,
+    decode_body,
+    get_config,
+    join_stream,
+    scrub,
+)
 from modeshift.testing.conversation import Conversation, Recorded
 from modeshift.testing.modes import load_modes
-from modeshift.testing.scripted import ScriptStep
-from modeshift.testing.scripted_service import KEY, SOURCE, ScriptedService
-from modeshift.testing.scrubbing import WrittenInstead, join_stream, scrub
+from modeshift.testing.scripted import KEY, SOURCE, ScriptedService, ScriptStep
 from modeshift.testing.steady import Steady
-from modeshift.testing.strict_replay import StrictReplay, decode_body
 
 MODEL = "anthropic:claude-sonnet-5-5"
 """The model of a test that names none."""

@@ -1,6 +1,7 @@
-"""``ScriptedModel``: gives the answers of a script, whatever it is asked."""
+"""``ScriptedModel`` and ``ScriptedService`` give the answers of a script, whatever is asked."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -66,3 +67,80 @@ def _answer(number: int, step: ScriptStep) -> AIMessage | Exception:
     if isinstance(step, Exception):
         return step
     return calling(*step, prefix=f"step{number}" if number else "call")
+
+
+SOURCE = "scripted provider"
+"""What the header ``server`` of its answers says."""
+KEY = "sk-ant-scripted-0123456789abcdef"
+
+
+class ScriptedService:
+    """Takes one step of the script for each request, whatever it is asked."""
+
+    def __init__(self, steps: Sequence[ScriptStep]) -> None:
+        self.steps_left = list(steps)
+        self.requests = 0
+        """How many requests there were."""
+        self._made = 0
+
+    def answer(self, sent: bytes) -> tuple[int, str, bytes]:
+        """Status, content type and body for a request's body."""
+        self.requests += 1
+        if not self.steps_left:
+            error = {"type": "invalid_request_error", "message": "the script is at its end"}
+            return 400, "application/json", json.dumps({"type": "error", "error": error}).encode()
+        body = json.loads(sent)
+        message = self._make(body["model"], len(sent) // 4, self.steps_left.pop(0))
+        if not body.get("stream"):
+            return 200, "application/json", json.dumps(message, ensure_ascii=False).encode()
+        events = (_write_event(event) for event in _list_events(message))
+        return 200, "text/event-stream; charset=utf-8", "".join(events).encode()
+
+    def _make(self, model: str, tokens: int, step: ScriptStep) -> JsonObject:
+        assert not isinstance(step, Exception), "a provider's failure is not recorded"
+        if isinstance(step, str):
+            content: list[JsonObject] = [{"type": "text", "text": step}]
+        else:
+            content = [
+                {"type": "tool_use", "id": self._new("toolu"), "name": name, "input": args}
+                for name, args in step
+            ]
+        return {
+            "id": self._new("msg"),
+            "type": "message",
+            "role": "assistant",
+            "model": model,
+            "content": content,
+            "stop_reason": "end_turn" if isinstance(step, str) else "tool_use",
+            "stop_sequence": None,
+            "usage": {"input_tokens": tokens, "output_tokens": len(json.dumps(content)) // 4},
+        }
+
+    def _new(self, prefix: str) -> str:
+        self._made += 1
+        return f"{prefix}_{self._made:024}"
+
+
+def _list_events(message: JsonObject) -> Iterator[JsonObject]:
+    """The message as a stream brings it, each block in one piece."""
+    empty = {**message, "content": [], "stop_reason": None}
+    yield {"type": "message_start", "message": empty}
+    for index, block in enumerate(message["content"]):
+        if block["type"] == "text":
+            begun: JsonObject = {"text": ""}
+            delta = {"type": "text_delta", "text": block["text"]}
+        else:
+            begun = {"input": {}}
+            text = json.dumps(block["input"], ensure_ascii=False)
+            delta = {"type": "input_json_delta", "partial_json": text}
+        yield {"type": "content_block_start", "index": index, "content_block": {**block, **begun}}
+        yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    stop = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    usage = {"output_tokens": message["usage"]["output_tokens"]}
+    yield {"type": "message_delta", "delta": stop, "usage": usage}
+    yield {"type": "message_stop"}
+
+
+def _write_event(event: JsonObject) -> str:
+    return f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n"

@@ -8,7 +8,7 @@ from string import ascii_letters, digits
 
 import httpcore2
 
-from modeshift.testing.strict_replay import Json, decode_body
+from modeshift.testing.cassette_format import Json, decode_body
 
 
 class Ids:

@@ -15,7 +15,7 @@ from modeshift.modes.errors import InvalidInputError
 from modeshift.prompts import render_summary_request
 from modeshift.testing import Conversation, edit, judge_call, make_agent
 from modeshift.testing.answers import next_request
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from tests.harness.clone import change
 from tests.harness.conversation import APPROVE, REJECT
 from tests.harness.modes import load_catalog

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 from modeshift import APPROVE, Agents, Thread, UserError, open_agent
-from modeshift.calls.file_changes import list_changes
+from modeshift.calls.previews import list_changes
 from modeshift.threads.audit import find_breaks, read_entries
 from modeshift.threads.compiled import writes_anything
 from modeshift.tools.workspace import undo_log

@@ -9,7 +9,7 @@ from langgraph.types import Command
 
 from modeshift.models.loading import Models
 from modeshift.modes.errors import ConfigurationError
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from modeshift.threads.state import State
 from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, open_thread, reload
 from tests.harness.place import UserFolders, modes_file

@@ -14,7 +14,7 @@ from modeshift.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.facts import BUILT_IN, Done, Fact, ProjectTests
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from modeshift.threads.facts import digest_tests
 from modeshift.threads.mailbox import Mailbox
 from tests.harness.conversation import (

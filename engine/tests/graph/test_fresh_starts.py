@@ -10,7 +10,7 @@ from modeshift.modes.catalog import Catalog
 from modeshift.modes.edges.edges import SwitchEdge
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.policy import Approvals
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from tests.harness.conversation import APPROVE, Conversation, script
 from tests.harness.modes import load_with
 from tests.harness.scripted import Call

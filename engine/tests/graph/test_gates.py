@@ -10,7 +10,7 @@ from langchain_core.messages.tool import invalid_tool_call
 from langgraph.types import Command
 
 from modeshift.modes.policy import Approvals
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from tests.harness.conversation import (
     APPROVE,
     Conversation,

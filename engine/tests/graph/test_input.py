@@ -10,7 +10,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Overwrite, Send, StateUpdate
 
 from modeshift.modes.errors import InvalidInputError, UnknownModeError
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from tests.harness.conversation import APPROVE, REJECT, Conversation, edit
 
 TEXT = {"type": "text", "text": ""}

@@ -19,7 +19,7 @@ from modeshift.modes.effects import EFFECTS, ToolSpec
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.policy import Approvals
 from modeshift.testing.modes import load_modes
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from modeshift.threads.checks import drop_invalid
 from modeshift.threads.state import ApprovedPlan, State
 from modeshift.tools.processes.sandboxes import Commands

@@ -9,7 +9,7 @@ from langgraph.types import Command
 from modeshift.messages.repair import remove_marks
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.edges.edges import SwitchEdge
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, run_script
 from tests.harness.modes import load_catalog
 from tests.harness.scripted import Call

@@ -15,7 +15,7 @@ from graph.chart import CHART
 from modeshift import ChartData, Event, Step
 from modeshift.modes.errors import ConfigurationError, NodeError
 from modeshift.modes.facts import ProjectTests
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from tests.harness.conversation import APPROVE, script, until
 from tests.harness.own_graph import Node, build_with
 

@@ -17,10 +17,16 @@ import pytest
 from vcr.cassette import Cassette
 
 from modeshift.models.provider_errors import find_secrets
-from modeshift.testing.cassette_format import get_config
+from modeshift.testing.cassette_format import (
+    Response,
+    StrictReplay,
+    WrittenInstead,
+    decode_body,
+    get_config,
+    join_stream,
+    scrub,
+)
 from modeshift.testing.recording import PASSED, name_cassette
-from modeshift.testing.scrubbing import WrittenInstead, join_stream, scrub
-from modeshift.testing.strict_replay import Response, StrictReplay, decode_body
 from tests.harness.root import ENGINE
 from tests.provider.script import Step
 from tests.provider.server import KEY, ScriptedProvider, serving

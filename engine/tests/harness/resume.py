@@ -13,8 +13,7 @@ from typing import Any
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from vcr import VCR
 
-from modeshift.testing.cassette_format import configure, get_config
-from modeshift.testing.strict_replay import StrictReplay
+from modeshift.testing.cassette_format import StrictReplay, configure, get_config
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.recording import MODELS, variables
 from tests.provider.server import KEY

@@ -8,7 +8,7 @@ import pytest
 
 from modeshift.messages.from_model import CUT_OFF
 from modeshift.models.loading import Models
-from modeshift.models.model_server import ModelServer, ask_server
+from modeshift.models.service import ModelServer, ask_server
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.policy import Approvals
 from tests.graph.models.model_thread import use

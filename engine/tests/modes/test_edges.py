@@ -14,7 +14,7 @@ from modeshift.modes.machine import Chart, Configuration
 from modeshift.modes.mode import Level, Mode
 from modeshift.modes.policy import Approvals, Verdict, verdict
 from modeshift.modes.rights import find_growth
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 
 FACTS = [fact.name for fact in BUILT_IN]
 

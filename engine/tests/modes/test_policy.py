@@ -24,7 +24,7 @@ from modeshift.modes.policy import (
     list_free_commands,
     verdict,
 )
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 
 MARKDOWN = ["edit", {"fileRegex": r"\.md$", "description": "Markdown only"}]
 MCP = ["mcp", {"servers": ["git*"], "tools": ["get_*"]}]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from modeshift.testing import record
-from modeshift.testing.scripted_service import SOURCE
+from modeshift.testing.scripted import SOURCE
 from modeshift.testing.steady import Steady
 from tests.graph.replay.test_cassettes import cassette, run
 from tests.harness.shop import serving_api

@@ -12,7 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
 
-from modeshift.configuration.own_files import list_database_files, list_own_files
+from modeshift.configuration.databases import list_database_files, list_own_files
 from modeshift.configuration.settings import load_settings
 from modeshift.messages.repair import DONE, UNKNOWN
 from modeshift.modes.errors import InvalidInputError, StorageError

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from modeshift.tools.workspace.text import Replacement, find_places, replace_pieces
 from tests.tools.conftest import Run, run_wrongly
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from tests.clients.commands.conftest import Run
 from tests.harness.modes import MODES
 

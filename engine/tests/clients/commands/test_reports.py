@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from tests.clients.commands.conftest import Run, Shown
 from tests.graph.models.test_model_server import saying
 from tests.harness import prefork

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from tests.clients.commands.conftest import Run
 from tests.harness.place import UserFolders
 from tests.tools.mcp.servers import RAW

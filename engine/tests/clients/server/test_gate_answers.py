@@ -12,7 +12,7 @@ from starlette.types import Scope
 
 from modeshift.observing import Report, listeners
 from modeshift.server.gate import Gate, RefusalLog
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 
 ID = "01234567-89ab-cdef-0123-456789abcdef"
 PAGE = "https://page.example"

@@ -11,9 +11,8 @@ import psutil
 import pytest
 
 from modeshift.calls.previews import FileChange
-from modeshift.terminal.markdown import Markdown
-from modeshift.terminal.screen import Screen
-from modeshift.testing.snapshots import Snapshot
+from modeshift.terminal.screen import Markdown, Screen
+from modeshift.testing.plugin import Snapshot
 from tests.clients.terminal.terminal import ASK, CODE, CTRL_C, ENTER, Terminal, chatting
 from tests.harness.conversation import SECONDS
 from tests.harness.place import modes_file

@@ -10,10 +10,9 @@ import pytest
 
 from modeshift.terminal.cards import list_comments
 from modeshift.terminal.conversation import POSTPONED
-from modeshift.terminal.markdown import Markdown
 from modeshift.terminal.pager import edit_text, show_pages
-from modeshift.terminal.screen import measure
-from modeshift.testing.snapshots import Snapshot
+from modeshift.terminal.screen import Markdown, measure
+from modeshift.testing.plugin import Snapshot
 from tests.clients.terminal.terminal import (
     ASK,
     CODE,

@@ -22,7 +22,7 @@ from modeshift.modes.effects import ServerTool
 from modeshift.modes.facts import Done
 from modeshift.modes.mode import Mode
 from modeshift.modes.policy import Approvals, Verdict
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.state import Remembered
 from modeshift.tools.tool import Tool

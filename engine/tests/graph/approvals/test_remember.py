@@ -8,7 +8,7 @@ from langgraph.store.memory import InMemoryStore
 
 from modeshift.models.loading import Models
 from modeshift.modes.errors import InvalidInputError
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from modeshift.threads.mailbox import Mailbox
 from tests.harness.conversation import APPROVE, REJECT, Conversation, open_thread, reload
 from tests.harness.place import UserFolders, modes_file

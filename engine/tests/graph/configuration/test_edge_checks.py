@@ -8,7 +8,7 @@ import pytest
 
 from modeshift.configuration.loading import AgentLoader
 from modeshift.modes.edges.edge_table import Way
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from tests.harness.modes import MODES
 from tests.harness.place import UserFolders, modes_file
 

@@ -7,7 +7,7 @@ import pytest
 
 from modeshift.configuration.settings import load_settings
 from modeshift.modes.errors import ConfigurationError
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 
 TOKEN = "alices-own-token"  # noqa: S105
 OTHERS = """

@@ -10,7 +10,7 @@ from modeshift.configuration.loading import AgentCache
 from modeshift.configuration.mcp_file import read_project_servers
 from modeshift.configuration.sources import Sources
 from modeshift.configuration.trust_file import TrustedServer, TrustFile
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from modeshift.tools.servers import Server, ToolDescription
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness import prefork

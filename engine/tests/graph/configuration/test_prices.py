@@ -9,7 +9,7 @@ from modeshift.configuration.prices import load_prices, parse_prices
 from modeshift.configuration.settings import Settings
 from modeshift.models.usage import Tokens, find_listed_window
 from modeshift.modes.errors import UserError
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 
 FILE = Path("/config/prices.yaml")
 TABLE = """

@@ -9,7 +9,7 @@ import yaml
 
 from modeshift.configuration.project_files import UNREAD
 from modeshift.modes.rules.files import get_protection, is_protected
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from modeshift.threads.deps import AgentDeps
 from tests.harness.conversation import open_thread
 from tests.harness.place import UserFolders, modes_file

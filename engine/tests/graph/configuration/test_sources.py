@@ -19,7 +19,7 @@ from modeshift.modes.catalog import Catalog
 from modeshift.modes.errors import ConfigurationError, ModeFileError
 from modeshift.modes.mode import Level
 from modeshift.modes.policy import Approvals, verdict
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from modeshift.threads.deps import AgentDeps
 from tests.harness.conversation import open_thread
 from tests.harness.modes import MODES, load_catalog

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 
-from modeshift.messages.chat_history import CLOSED, ORIGIN, make_chat_history
+from modeshift.messages.instructions import CLOSED, ORIGIN, make_chat_history
 
 HERE = "http://127.0.0.1:8080/v1 local"
 

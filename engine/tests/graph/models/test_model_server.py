@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from modeshift.models.loading import Models
-from modeshift.models.model_server import ModelServer, ask_server
+from modeshift.models.service import ModelServer, ask_server
 from modeshift.modes.errors import ConfigurationError, ProviderError
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.modes import load_catalog

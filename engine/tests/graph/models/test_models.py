@@ -17,7 +17,7 @@ from modeshift.models.loading import load_model
 from modeshift.models.providers import PROVIDERS, TIME_LIMIT
 from modeshift.models.service import ModelService
 from modeshift.modes.errors import ConfigurationError, ProviderError
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from tests.harness.root import ENGINE
 
 

@@ -10,7 +10,7 @@ from modeshift.configuration.settings import Settings, load_settings
 from modeshift.models.loading import load_model
 from modeshift.models.providers import HARMLESS, check_parameters
 from modeshift.modes.errors import ConfigurationError
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from tests.graph.models.byte_server import serving_bytes
 from tests.graph.models.shapes import ANTHROPIC, VLLM
 from tests.harness.conversation import Conversation, open_thread

@@ -5,7 +5,7 @@ import pytest
 from langchain_core.exceptions import ModelTimeoutError
 
 from modeshift.models.provider_errors import is_worth_another_try, provider_error
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 
 
 def of_mistral(status: int) -> Exception:

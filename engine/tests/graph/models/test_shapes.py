@@ -13,7 +13,7 @@ from modeshift.messages.from_model import ENDED, REFUSED
 from modeshift.messages.instructions import remove_instructions
 from modeshift.models.loading import Models
 from modeshift.modes.errors import ProviderError
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from tests.graph.models.byte_server import EVENTS, ByteServer, Reply, events, serving_bytes, whole
 from tests.graph.models.shapes import ANTHROPIC, ARGS, AZURE, KIMI, SHAPES, VLLM, Shape
 from tests.harness.conversation import Conversation, make_agent

@@ -19,10 +19,14 @@ from vcr.serialize import deserialize, serialize
 from vcr.serializers import yamlserializer
 
 from modeshift.models.provider_errors import MASK
-from modeshift.testing.cassette_format import configure
+from modeshift.testing.cassette_format import (
+    Response,
+    StrictReplay,
+    configure,
+    decode_body,
+    join_stream,
+)
 from modeshift.testing.recording import name_cassette
-from modeshift.testing.scrubbing import join_stream
-from modeshift.testing.strict_replay import Response, StrictReplay, decode_body
 from tests.harness import record
 from tests.harness.recording import KEYS, MANNERS, MODELS
 from tests.harness.root import ENGINE

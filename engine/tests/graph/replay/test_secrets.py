@@ -9,7 +9,7 @@ from string import ascii_letters, ascii_lowercase, digits
 import pytest
 
 from modeshift.models.provider_errors import MASK, find_secrets, mask_secrets
-from modeshift.testing.scrubbing import join_stream, keep_headers, scrub
+from modeshift.testing.cassette_format import join_stream, keep_headers, scrub
 
 ALPHABETS = {
     "A": ascii_letters + digits,

@@ -7,7 +7,7 @@ import pytest
 
 from modeshift.modes.errors import ModeFileError
 from modeshift.modes.files import parse_modes, parse_permissions
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from tests.harness.place import modes_file
 
 HEAD = "customModes:\n- slug: a\n  name: A\n  roleDefinition: r\n"

@@ -10,7 +10,7 @@ import pytest
 from modeshift.modes.effects import EFFECTS, ServerTool, ToolSpec
 from modeshift.modes.rules import files, matching, permissions, urls
 from modeshift.modes.rules.ignore_rules import IgnoreRules
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 
 MOVE = ToolSpec("move", EFFECTS["edit"], "edit", paths=("source", "target"))
 TREE = ToolSpec("tree", EFFECTS["read"], "read", paths=("path",), reads_below=True)

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from modeshift.modes.errors import ConfigurationError, InvalidCallError
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from modeshift.tools.tool import Tool, ToolDeps
 from modeshift.tools.toolbox import Toolbox, build_toolbox, make_tools
 from modeshift.tools.workspace.workspace import Workspace

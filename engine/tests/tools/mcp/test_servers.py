@@ -24,7 +24,7 @@ from modeshift.mcp.managed import MAX_FAILURES, McpServerPool, McpServerProcess
 from modeshift.mcp.transports import SECONDS_TO_LISTEN
 from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.rules.matching import name_server_tool, word_matches
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from modeshift.tools.network import idempotency_key
 from modeshift.tools.processes.sandboxes import NoSandbox, Sandbox, SandboxOptions, find_sandbox
 from modeshift.tools.server_tools import bind_tools

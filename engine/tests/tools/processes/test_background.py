@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from modeshift.modes.errors import ToolFailedError
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from modeshift.tools.processes.background import MAX_KEPT, Calling, TurnCommands, current_calling
 from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.toolbox import build_toolbox

@@ -13,8 +13,7 @@ import pytest
 
 from modeshift.modes.errors import ToolFailedError
 from modeshift.sandbox import folder_watcher
-from modeshift.sandbox.scan import FolderLister, Scan, scan
-from modeshift.sandbox.scanner import Scanner
+from modeshift.sandbox.scan import FolderLister, Scan, Scanner, scan
 from modeshift.tools.processes.sandboxes import SandboxCheck
 from modeshift.tools.workspace.workspace import Workspace
 from tests.tools.racing import repeating

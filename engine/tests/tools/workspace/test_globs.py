@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modeshift.testing.snapshots import Snapshot
+from modeshift.testing.plugin import Snapshot
 from modeshift.tools.workspace.ripgrep import Glob
 from modeshift.tools.workspace.workspace import Workspace
 from tests.tools.conftest import Run, run_wrongly
