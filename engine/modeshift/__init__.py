@@ -8,66 +8,49 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from modeshift.agent import Agents, open_agent
-    from modeshift.events import Chunk, Printed, Wrote
-    from modeshift.modes.chart import EACH_MODE, ChartData
-    from modeshift.modes.errors import UserError
-    from modeshift.modes.facts import Done, Fact
-    from modeshift.modes.phases import Event, Phase
-    from modeshift.serving import serve
-    from modeshift.thread import APPROVE, REJECT, Thread, edit
-    from modeshift.threads.compiled import Agent
-    from modeshift.threads.deps import AgentDeps
-    from modeshift.threads.state import State, Update
-    from modeshift.turns.agent_graph import AgentGraph
-    from modeshift.turns.step import Step
+    from modeshift.agent import Agents as Agents
+    from modeshift.agent import open_agent as open_agent
+    from modeshift.events import Chunk as Chunk
+    from modeshift.events import Printed as Printed
+    from modeshift.events import Wrote as Wrote
+    from modeshift.modes.chart import EACH_MODE as EACH_MODE
+    from modeshift.modes.chart import ChartData as ChartData
+    from modeshift.modes.errors import UserError as UserError
+    from modeshift.modes.facts import Done as Done
+    from modeshift.modes.facts import Fact as Fact
+    from modeshift.modes.phases import Event as Event
+    from modeshift.modes.phases import Phase as Phase
+    from modeshift.serving import serve as serve
+    from modeshift.thread import APPROVE as APPROVE
+    from modeshift.thread import REJECT as REJECT
+    from modeshift.thread import Thread as Thread
+    from modeshift.thread import edit as edit
+    from modeshift.threads.compiled import Agent as Agent
+    from modeshift.threads.deps import AgentDeps as AgentDeps
+    from modeshift.threads.state import State as State
+    from modeshift.threads.state import Update as Update
+    from modeshift.turns.agent_graph import AgentGraph as AgentGraph
+    from modeshift.turns.step import Step as Step
 
-__all__ = [
-    "APPROVE",
-    "EACH_MODE",
-    "REJECT",
-    "Agent",
-    "AgentDeps",
-    "AgentGraph",
-    "Agents",
-    "ChartData",
-    "Chunk",
-    "Done",
-    "Event",
-    "Fact",
-    "Phase",
-    "Printed",
-    "State",
-    "Step",
-    "Thread",
-    "Update",
-    "UserError",
-    "Wrote",
-    "edit",
-    "open_agent",
-    "serve",
-]
 _MODULES = {
     **dict.fromkeys(("Agents", "open_agent"), "agent"),
-    **dict.fromkeys(("APPROVE", "REJECT", "Run", "Thread", "edit"), "thread"),
-    **dict.fromkeys(("Begun", "Chunk", "Printed", "RunEvent", "Wrote"), "events"),
+    **dict.fromkeys(("Chunk", "Printed", "Wrote"), "events"),
+    **dict.fromkeys(("EACH_MODE", "ChartData"), "modes.chart"),
+    "UserError": "modes.errors",
+    **dict.fromkeys(("Done", "Fact"), "modes.facts"),
+    **dict.fromkeys(("Event", "Phase"), "modes.phases"),
+    "serve": "serving",
+    **dict.fromkeys(("APPROVE", "REJECT", "Thread", "edit"), "thread"),
     "Agent": "threads.compiled",
     "AgentDeps": "threads.deps",
+    **dict.fromkeys(("State", "Update"), "threads.state"),
     "AgentGraph": "turns.agent_graph",
-    "ChartData": "modes.chart",
-    "Done": "modes.facts",
-    "EACH_MODE": "modes.chart",
-    "Fact": "modes.facts",
-    "State": "threads.state",
     "Step": "turns.step",
-    "Update": "threads.state",
-    "UserError": "modes.errors",
-    "serve": "serving",
 }
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _MODULES:
         raise AttributeError(f"module 'modeshift' has no attribute {name!r}")
-    module = import_module(f"modeshift.{_MODULES.get(name, 'modes.phases')}")
-    return getattr(module, name)
+    return getattr(import_module(f"modeshift.{_MODULES[name]}"), name)
