@@ -39,18 +39,15 @@ class ManagedServer(Protocol):
     @property
     def server(self) -> Server:
         """The server's configuration."""
-        ...
 
     offer: Offer | None
     """None until it has been started once; any thread may read it."""
 
     async def call(self, tool: ToolDescription, args: JsonObject) -> list[JsonObject]:
         """Call a tool; in any event loop. Raises ``ToolFailedError``."""
-        ...
 
     async def prepare(self) -> None:
         """Start it if it should run, and wait a bounded time until it can be used or has failed."""
-        ...
 
 
 class ServerPool(Protocol):
@@ -60,13 +57,11 @@ class ServerPool(Protocol):
         self, user: object, servers: Iterable[Server], workspace: Workspace, sandbox: Sandbox | None
     ) -> Sequence[ManagedServer]:
         """The servers as ``user`` has configured them now; starts nothing."""
-        ...
 
     async def list_tools(
         self, server: Server, workspace: Workspace, sandbox: Sandbox | None = None
     ) -> list[ToolDescription]:
         """Start it, list its tools, end it. Raises ``ToolFailedError``."""
-        ...
 
 
 @dataclass(frozen=True)

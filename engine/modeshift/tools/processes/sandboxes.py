@@ -77,13 +77,11 @@ class Sandbox(Protocol):
     @property
     def has_network(self) -> bool:
         """Whether commands can use the network."""
-        ...
 
     async def run(
         self, workspace: Workspace, command: Command, limits: Limits, calling: Calling
     ) -> Ended:
         """Run it; its text says where the sandbox may be at fault. Raises ``ToolFailedError``."""
-        ...
 
     def build_program(self, workspace: Workspace, service: SandboxService) -> Program:
         """What to start for it; what is hidden and protected is so as the workspace is now.
@@ -91,11 +89,9 @@ class Sandbox(Protocol):
         It is shown what its command, folder and environment name, where that can be. Blocks.
         Raises ``OSError``.
         """
-        ...
 
     def check(self, workspace: Path) -> Iterator[SandboxCheck]:
         """Try what the sandbox enforces. Blocks."""
-        ...
 
 
 @dataclass(frozen=True)

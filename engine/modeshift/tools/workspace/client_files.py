@@ -17,20 +17,16 @@ class Buffers(Protocol):
     @property
     def reads(self) -> bool:
         """Whether files are read through the editor."""
-        ...
 
     @property
     def writes(self) -> bool:
         """Whether files are written through the editor."""
-        ...
 
     def read(self, file: Path) -> str:
         """The whole text of the file, by its absolute path."""
-        ...
 
     def write(self, file: Path, text: str) -> None:
         """Replace the file's text, and save it."""
-        ...
 
 
 buffers: ContextVar[Buffers | None] = ContextVar("buffers", default=None)
