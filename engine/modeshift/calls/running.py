@@ -6,13 +6,7 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
 
 from modeshift.calls.judging import Judged
-from modeshift.messages.repair import (
-    MAX_RESULT_CHARACTERS,
-    build_not_run_result,
-    describe_failure,
-    mark_as_data,
-    truncate,
-)
+from modeshift.messages import repair
 from modeshift.modes.facts import Done
 from modeshift.modes.plain_data import JsonObject
 from modeshift.threads.deps import AgentDeps
@@ -32,8 +26,8 @@ async def run_tool(
     assert judged.tool is not None
     id = judged.id
     # As many characters as the window has tokens: a quarter of it, at four letters to a token.
-    window = seat.model.window or MAX_RESULT_CHARACTERS
-    max_characters = min(MAX_RESULT_CHARACTERS, window)
+    window = seat.model.window or repair.MAX_RESULT_CHARACTERS
+    max_characters = min(repair.MAX_RESULT_CHARACTERS, window)
     # With paths and URL as they were resolved and judged, not as they may resolve by now.
     args = {**judged.call["args"], **judged.resolved}
     call = ToolCall(name=judged.call["name"], args=args, id=id, type="tool_call")
@@ -41,22 +35,22 @@ async def run_tool(
     try:
         message = await judged.tool.runnable.ainvoke(call, config)
     except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
-        text = describe_failure(error, name_call(judged), id, max_characters)
-        return build_not_run_result(judged.call, text), {}
+        text = repair.describe_failure(error, name_call(judged), id, max_characters)
+        return repair.build_not_run_result(judged.call, text), {}
     finally:
         current_calling.reset(tokens[0])
         idempotency_key.reset(tokens[1])
     assert isinstance(message, ToolMessage)
     blocks = message.content if isinstance(message.content, list) else []
     images = [block for block in blocks if isinstance(block, dict) and block.get("type") == "image"]
-    message.content = truncate(message.text, max_characters)
+    message.content = repair.truncate(message.text, max_characters)
     updates: JsonObject = {}
     if ran and message.artifact is None:
         message.artifact = {"exit_code": ran[-1].exit_code}
     if judged.effect.updates_state:
         updates, message.artifact = message.artifact, None
     elif judged.effect.result_is_data:
-        text = mark_as_data(message.content, name_call(judged), id)
+        text = repair.mark_as_data(message.content, name_call(judged), id)
         message.content = [{"type": "text", "text": text}, *images] if images else text
     return message, updates
 

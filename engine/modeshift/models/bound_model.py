@@ -28,16 +28,7 @@ from modeshift.messages.instructions import (
     prepare_for_provider,
 )
 from modeshift.messages.thinking import record_prefix, select_thinking
-from modeshift.models.provider_errors import (
-    LONGEST_WAIT,
-    TRIES,
-    is_refused,
-    is_refused_unexplained,
-    is_worth_another_try,
-    provider_error,
-    read_refused_call,
-    read_retry_after,
-)
+from modeshift.models import provider_errors
 from modeshift.models.providers import PROVIDERS, TIME_LIMIT, is_at_openai
 from modeshift.models.service import (
     NEED_NOTHING,
@@ -167,16 +158,20 @@ async def call_model(
             written = bound.write(sent, splits_calls=fields.splits_calls)
             answer = await _ask(bound, model, written, arguments, listener, config)
         except Exception as error:  # noqa: BLE001  # each provider's client has its own
-            if refused := read_refused_call(error):
+            if refused := provider_errors.read_refused_call(error):
                 return check_answer(refused, (), messages, taken)
             if not listener.has_begun and (less := _leave_out(error, fields, unshown, sent)):
                 fields, unshown = less
                 continue
-            retry_after = read_retry_after(error)
+            retry_after = provider_errors.read_retry_after(error)
             wait = bound.first_wait * tries if retry_after is None else retry_after
-            may_help = is_worth_another_try(error) and not listener.has_begun
-            if tries == TRIES or not may_help or wait > LONGEST_WAIT:
-                raise provider_error(
+            may_help = provider_errors.is_worth_another_try(error) and not listener.has_begun
+            if (
+                tries == provider_errors.TRIES
+                or not may_help
+                or wait > provider_errors.LONGEST_WAIT
+            ):
+                raise provider_errors.provider_error(
                     error, bound.name, tries, has_begun=listener.has_begun
                 ) from None
             tries += 1
@@ -197,10 +192,10 @@ def _leave_out(
     """The fields and the unshown images to try next; None if nothing is left to leave out."""
     if (less := fields.without(error)) is not None:
         return less, unshown
-    if (pictured := list_pictured(sent)) and is_refused(error):
+    if (pictured := list_pictured(sent)) and provider_errors.is_refused(error):
         # An image that a service cannot read would be in each request from now on.
         return fields, unshown | pictured
-    if is_refused_unexplained(error) and fields != fields.least:
+    if provider_errors.is_refused_unexplained(error) and fields != fields.least:
         return fields.least, frozenset()
     return None
 

@@ -4,16 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
 
+from modeshift import events
 from modeshift.calls.requests import build_title
-from modeshift.events import (
-    STOPPED,
-    STOPPED_RUNNING,
-    Chunk,
-    Printed,
-    RunEvent,
-    Wrote,
-    read_messages,
-)
 from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import VOID, remove_marks, show_result
 from modeshift.modes.effects import NO_EFFECT, Effect
@@ -48,16 +40,16 @@ class Transcript:
         self._told = {VOID}  # the calls say so themselves
         """Notices that a person has read."""
 
-    def show_event(self, deps: AgentDeps, event: RunEvent) -> None:
+    def show_event(self, deps: AgentDeps, event: events.RunEvent) -> None:
         """Show what happens in a run."""
         match event:
-            case Chunk(message):
+            case events.Chunk(message):
                 self._stream(message.text)
-            case Printed(id, text):
+            case events.Printed(id, text):
                 self._begin(deps, id)
                 self._printed = (self._printed + text)[-MAX_KEPT:]
                 self._panel.show_output(self._printed)
-            case Wrote():
+            case events.Wrote():
                 self._show_update(deps, event)
 
     def _stream(self, text: str) -> None:
@@ -68,7 +60,7 @@ class Transcript:
         self._screen.ready(self._markdown.feed(text))
         self._panel.pend(self._markdown.incomplete)
 
-    def _show_update(self, deps: AgentDeps, written: Wrote) -> None:
+    def _show_update(self, deps: AgentDeps, written: events.Wrote) -> None:
         node, update = written.node, written.update
         for message in written.messages:
             if isinstance(message, AIMessage) and not written.is_repair:
@@ -157,7 +149,7 @@ class Transcript:
         if self._printed:
             self._screen.result(self._printed)
         is_running = self._shown in self._calls
-        self._screen.words(STOPPED_RUNNING if is_running else STOPPED, FAINT, "")
+        self._screen.words(events.STOPPED_RUNNING if is_running else events.STOPPED, FAINT, "")
         self._calls.clear()
         self._printed = ""
 
@@ -179,7 +171,7 @@ class Transcript:
     def _show_messages(
         self, deps: AgentDeps, messages: Sequence[object], ended: Mapping[str, EndedSubtask]
     ) -> None:
-        for message in read_messages(messages):
+        for message in events.read_messages(messages):
             if isinstance(message, HumanMessage):
                 self._screen.line(f"\n> {remove_marks(message.text)}", BOLD)
             elif isinstance(message, AIMessage):

@@ -13,13 +13,7 @@ from typing import Literal
 
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.plain_data import JsonObject
-from modeshift.modes.rules.urls import (
-    Url,
-    check_url_pattern,
-    parse_url,
-    url_certainly_matches,
-    url_may_match,
-)
+from modeshift.modes.rules import urls
 
 MAX_GLOB = 300
 
@@ -169,7 +163,7 @@ def check_pattern(tool: ToolSpec, pattern: str) -> None:
     if not tool.takes_patterns:
         raise ValueError(f"{tool.name} takes no pattern but {EVERY!r} (got {pattern!r})")
     if tool.url is not None:
-        check_url_pattern(pattern)
+        urls.check_url_pattern(pattern)
         return
     check_glob(pattern)
     if tool.is_known_by_subject:
@@ -228,11 +222,11 @@ class Subject:
         return [path for path in values if path is not None]
 
     @cached_property
-    def _url(self) -> Url | None:
+    def _url(self) -> urls.Url | None:
         """The address; None where there is none, or none that can be fetched."""
         assert self._tool.url is not None
         try:
-            return parse_url(self._args[self._tool.url] or "")
+            return urls.parse_url(self._args[self._tool.url] or "")
         except ValueError:
             return None
 
@@ -247,7 +241,7 @@ class Subject:
                 return False
             return _words_match(pattern, self._words)
         if self._tool.url is not None:
-            return self._url is not None and url_certainly_matches(pattern, self._url)
+            return self._url is not None and urls.url_certainly_matches(pattern, self._url)
         if self._tool.is_known_by_subject:
             return self._match_words(pattern) == "yes"
         return bool(self._paths) and all(_covers(pattern, path) for path in self._paths)
@@ -260,7 +254,7 @@ class Subject:
             is_mentioned = any(_words_match(pattern, words) for words in self._mentioned)
             return "yes" if is_mentioned else "maybe" if self._words is None else "no"
         if self._tool.url is not None:
-            return "maybe" if self._url is None else url_may_match(pattern, self._url)
+            return "maybe" if self._url is None else urls.url_may_match(pattern, self._url)
         if self._tool.is_known_by_subject:
             return self._match_words(pattern)
         if any(_meets(pattern, path) for path in self._paths):

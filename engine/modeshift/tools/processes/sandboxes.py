@@ -8,21 +8,13 @@ from typing import Literal, NamedTuple, Protocol
 
 from modeshift.modes.errors import ConfigurationError, ToolFailedError
 from modeshift.parts import SANDBOXES, list_parts, load_part
+from modeshift.tools.processes import process
 from modeshift.tools.processes.background import (
     Calling,
     Ran,
     TurnCommands,
     current_calling,
     shorten,
-)
-from modeshift.tools.processes.process import (
-    MAX_SECONDS,
-    NO_BYTE_CODE,
-    Ended,
-    Limits,
-    Program,
-    build_environment,
-    run_program,
 )
 from modeshift.tools.workspace.workspace import Workspace
 
@@ -79,11 +71,11 @@ class Sandbox(Protocol):
         """Whether commands can use the network."""
 
     async def run(
-        self, workspace: Workspace, command: Command, limits: Limits, calling: Calling
-    ) -> Ended:
+        self, workspace: Workspace, command: Command, limits: process.Limits, calling: Calling
+    ) -> process.Ended:
         """Run it; its text says where the sandbox may be at fault. Raises ``ToolFailedError``."""
 
-    def build_program(self, workspace: Workspace, service: SandboxService) -> Program:
+    def build_program(self, workspace: Workspace, service: SandboxService) -> process.Program:
         """What to start for it; what is hidden and protected is so as the workspace is now.
 
         It is shown what its command, folder and environment name, where that can be. Blocks.
@@ -107,16 +99,16 @@ class Commands:
     """How commands run: in a sandbox, or with the rights of whoever runs this."""
 
     sandbox: Sandbox | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: process.Limits = field(default_factory=process.Limits)
 
-    async def run(self, workspace: Workspace, command: Command, calling: Calling) -> Ended:
+    async def run(self, workspace: Workspace, command: Command, calling: Calling) -> process.Ended:
         """Run it. Raises ``ModelError`` where it cannot be run."""
         if self.sandbox is not None:
             return await self.sandbox.run(workspace, command, self.limits, calling)
         folder = await asyncio.to_thread(workspace.resolve_folder, command.cwd)
-        environment = {**build_environment(), **NO_BYTE_CODE}
-        program = Program(["/bin/sh", "-c", command.line], environment, str(folder))
-        return await run_program(program, command.seconds, self.limits, calling.emit)
+        environment = {**process.build_environment(), **process.NO_BYTE_CODE}
+        program = process.Program(["/bin/sh", "-c", command.line], environment, str(folder))
+        return await process.run_program(program, command.seconds, self.limits, calling.emit)
 
 
 def find_sandbox(options: SandboxOptions | None = None) -> Sandbox | NoSandbox:
@@ -147,7 +139,7 @@ async def run_command(
     cannot run so.
     """
     current = current_calling.get()
-    command = Command(line, folder, min(max(seconds, 1), MAX_SECONDS))
+    command = Command(line, folder, min(max(seconds, 1), process.MAX_SECONDS))
     turn, looks = current.commands, current.is_read_only or current.is_closed_off
     if commands.sandbox and turn and (running := turn.name_running()):
         raise ToolFailedError(
