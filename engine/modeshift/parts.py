@@ -60,9 +60,8 @@ def load_part(entry: EntryPoint) -> Any:
     source = _name_source(entry)
     for extra in entry.extras:
         if not _is_installed(source, extra):
-            raise ConfigurationError(
-                f"{entry.name} is not installed: {_say_how_to_add(source, extra)}"
-            )
+            how = say_how_to_add(extra) if source == OURS else f"pip install '{source}[{extra}]'"
+            raise ConfigurationError(f"{entry.name} is not installed: {how}")
     try:
         return entry.load()
     except (Exception, SystemExit) as error:  # whatever an import does, it costs this part alone
@@ -70,10 +69,6 @@ def load_part(entry: EntryPoint) -> Any:
         raise ConfigurationError(
             f"{entry.name} of {source} ({entry.group}: {entry.value}) does not load: {why}"
         ) from error
-
-
-def _say_how_to_add(source: str, extra: str) -> str:
-    return say_how_to_add(extra) if source == OURS else f"pip install '{source}[{extra}]'"
 
 
 def is_there(group: str, name: str) -> bool:

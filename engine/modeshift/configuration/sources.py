@@ -18,7 +18,7 @@ from modeshift.configuration.project_files import ProjectFiles, find_unread, rea
 from modeshift.configuration.prompt_rules import PromptRules, find_unused, read_user_rules
 from modeshift.configuration.settings import Settings
 from modeshift.configuration.trust_file import TrustFile, find_differences
-from modeshift.modes.catalog import Catalog, layer_modes, prompts_of, reword, with_prompt
+from modeshift.modes.catalog import Catalog, layer_modes, prompts_of, with_prompt
 from modeshift.modes.edges.edges import ANY
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ConfigurationError, ModeFileError
@@ -83,7 +83,8 @@ def read_modes(
         others += [mode for mode in modes if mode]
         for slug, words in parsed.prompts.items():
             if slug in built_in:
-                built_in[slug] = reword(built_in[slug], words)
+                given = {name: text for name, text in words if text.strip()}
+                built_in[slug] = built_in[slug].model_copy(update=given)  # its rights stay
             else:
                 why = f"there is no built-in mode {to_one_line(slug, 100)!r}"
                 last.notices.append(f"{name}: {PROMPTS}: {why}")

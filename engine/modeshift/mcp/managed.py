@@ -214,7 +214,8 @@ class McpServerPool:
     ) -> tuple[McpServerProcess, ...]:
         """The servers as ``user`` has them now, none started yet; ends those that no user has."""
         with self._lock:
-            mine = {_identify(server, workspace, sandbox): server for server in servers}
+            place = [str(workspace.root), repr(sandbox)]
+            mine = {json.dumps([asdict(each), *place], sort_keys=True): each for each in servers}
             self._users[user] = set(mine)
             for key, server in mine.items():
                 if key not in self._servers:
@@ -243,7 +244,3 @@ class McpServerPool:
 
     async def _end_all(self) -> None:
         await asyncio.gather(*(server.close() for server in self._servers.values()))
-
-
-def _identify(server: Server, workspace: Workspace, sandbox: Sandbox | None) -> str:
-    return json.dumps([asdict(server), str(workspace.root), repr(sandbox)], sort_keys=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from modeshift.modes.errors import ModeFileError, UnknownModeError
-from modeshift.modes.mode import Level, Mode, ModePrompt, SourcedPermissions
+from modeshift.modes.mode import Level, Mode, SourcedPermissions
 
 
 class Catalog(dict[str, Mode]):
@@ -63,11 +63,6 @@ def layer_modes(
 def with_prompt(mode: Mode, text: str | None) -> Mode:
     """The mode with the text of its ``<slug>.md``, if there is one."""
     return mode if text is None else mode.model_copy(update={"how_to_work": text.strip()})
-
-
-def reword(mode: Mode, prompt: ModePrompt) -> Mode:
-    """The mode with the words that ``prompt`` has; its rights stay."""
-    return mode.model_copy(update={name: text for name, text in prompt if text.strip()})
 
 
 def prompts_of(folder: Path) -> Path:

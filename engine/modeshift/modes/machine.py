@@ -39,7 +39,6 @@ class Configuration(NamedTuple):
 MAX_CHARTS = 16
 _NO_FACTS: Mapping[str, bool | None] = {}
 _Known = tuple[tuple[str, bool | None], ...]
-_Sent = tuple[Configuration, str, str | None, Way, _Known]
 
 
 class Chart:
@@ -60,7 +59,6 @@ class Chart:
         self._seat = SimpleNamespace(state=state, facts=_NO_FACTS)
         self._chart = self._class(self._seat)
         self._lock = Lock()
-        self._outcomes: dict[_Sent, Configuration] = {}
         self._moves: dict[tuple[str, str, _Known], Configuration] = {}
 
     def send(
@@ -80,14 +78,6 @@ class Chart:
         known: _Known = ()
         if facts and mode_slug is not None and (edge := self.edges.find(now.mode, mode_slug, way)):
             known = tuple((name, facts.get(name)) for name in edge.facts)
-        key = (now, event, mode_slug, way, known)
-        if key not in self._outcomes:
-            self._outcomes[key] = self._send(*key)
-        return self._outcomes[key]
-
-    def _send(
-        self, now: Configuration, event: str, mode_slug: str | None, way: Way, known: _Known
-    ) -> Configuration:
         # A chart does not notice an unknown state, so slugs are checked before it sees them.
         self._check(now.mode)
         if now.phase not in self._phases:

@@ -11,11 +11,11 @@ from modeshift.agent import Agents
 from modeshift.configuration.prices import Prices
 from modeshift.events import Wrote
 from modeshift.modes.errors import InvalidInputError, UserError
-from modeshift.terminal.bar import BEGINNING, build_bar, name_place
+from modeshift.modes.plain_text import to_one_line
 from modeshift.terminal.cards import Cards
 from modeshift.terminal.panel import Panel
 from modeshift.terminal.plain import PlainPanel
-from modeshift.terminal.screen import ALERT, FAINT, Screen
+from modeshift.terminal.screen import ALERT, FAINT, Screen, fit_to_width, measure
 from modeshift.terminal.thread_commands import (
     choose_thread,
     show_changes,
@@ -24,9 +24,41 @@ from modeshift.terminal.thread_commands import (
     undo,
 )
 from modeshift.terminal.transcript import Transcript
-from modeshift.thread import Run, Thread
+from modeshift.thread import Run, Thread, find_title
 from modeshift.threads.deps import AgentDeps
+from modeshift.threads.mailbox import StateValues
 from modeshift.threads.routing import is_cut_off
+
+BEGINNING = "── "
+MIN_TITLE = 10
+
+
+def name_place(mode: str, values: StateValues) -> str:
+    """The mode, and whether the thread is in a sub-task."""
+    return f"{mode} / sub-task" if values.get("subtask") else mode
+
+
+def build_bar(
+    deps: AgentDeps, values: StateValues, mode: str, approvals: str,
+    cost: Decimal | None, width: int,
+) -> str:  # fmt: skip
+    """One line of at most ``width`` columns: what matters less is left out first."""
+    last = (values.get("usage") or {}).get("last") or {}
+    used, window = last.get("used") or 0, last.get("window")
+    parts = [
+        name_place(mode, values),
+        deps.approval_words[approvals].name,
+        f"{used:,} tokens" + (f" ({used / window:.0%})" if window else ""),
+        deps.catalog[mode].model or deps.models.default,
+        "" if cost is None else f"${cost:.2f}",
+    ]
+    bar = BEGINNING
+    for part in filter(None, parts):
+        longer = f"{bar}{' · ' if bar != BEGINNING else ''}{part}"
+        bar = longer if measure(longer) <= width else bar
+    title, room = to_one_line(find_title(values)), width - measure(bar) - 3
+    return f"{bar} · {fit_to_width(title, room)}" if title and room >= MIN_TITLE else bar
+
 
 COMMANDS = {
     "approvals": "show what runs unasked; manual or auto sets it",

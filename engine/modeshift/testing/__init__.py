@@ -3,12 +3,11 @@
 ``README.md`` of the engine lists the names. Fixtures of pytest are in ``plugin``.
 """
 
-from modeshift.testing.agent import make_agent, script
+from modeshift.testing.agent import LoadedModes, load_modes, make_agent, script
 from modeshift.testing.answers import Sent, next_request, recorded_answers
 from modeshift.testing.check import check_agent
 from modeshift.testing.check_clone import check_imports, check_modes, check_server
 from modeshift.testing.conversation import Conversation, Recorded, judge_call
-from modeshift.testing.modes import LoadedModes, load_modes
 from modeshift.testing.scripted import ScriptedModel
 from modeshift.thread import APPROVE, REJECT, edit
 

@@ -45,7 +45,9 @@ class StrictReplay:
         self.cassette = cassette
         self.refused: list[str] = []
         """Why requests were refused."""
-        cassette.can_play_response_for = self._can_play
+        cassette.can_play_response_for = lambda request: (
+            cassette.filter_request(request) is not None
+        )
         cassette.play_response = self.play
 
     @property
@@ -65,9 +67,6 @@ class StrictReplay:
         self.cassette.play_counts[index] += 1
         response: Response = self.cassette.responses[index]
         return response
-
-    def _can_play(self, request: Request) -> bool:
-        return self.cassette.filter_request(request) is not None
 
     def _find_difference(self, request: Request) -> str:
         total = len(self.cassette)

@@ -16,8 +16,8 @@ from modeshift.modes.catalog import Catalog
 from modeshift.modes.errors import NodeError
 from modeshift.modes.plain_data import JsonObject
 from modeshift.project import load_project
+from modeshift.testing.agent import load_modes
 from modeshift.testing.conversation import Build, Conversation, judge_call
-from modeshift.testing.modes import load_modes
 from modeshift.testing.scripted import Call, ScriptedModel, calling
 from modeshift.thread import APPROVE, REJECT, edit
 from modeshift.threads.compiled import Agent

@@ -17,9 +17,8 @@ from modeshift.agent import open_agent
 from modeshift.modes.limits import cut_verdict
 from modeshift.modes.policy import Approvals, verdict
 from modeshift.project import load_project
-from modeshift.testing.agent import make_agent
+from modeshift.testing.agent import load_modes, make_agent
 from modeshift.testing.check import expect
-from modeshift.testing.modes import load_modes
 from modeshift.thread import APPROVE
 
 PUBLIC = ("modeshift", "modeshift.tools", "modeshift.testing")

@@ -20,7 +20,7 @@ from vcr.request import Request
 from modeshift.models.provider_errors import find_secrets
 from modeshift.modes.catalog import Catalog
 from modeshift.project import find_root
-from modeshift.testing.agent import make_agent
+from modeshift.testing.agent import load_modes, make_agent
 from modeshift.testing.cassette_format import (
     StrictReplay,
     WrittenInstead,
@@ -31,7 +31,6 @@ from modeshift.testing.cassette_format import (
     scrub,
 )
 from modeshift.testing.conversation import Conversation, Recorded
-from modeshift.testing.modes import load_modes
 from modeshift.testing.scripted import KEY, SOURCE, ScriptedService, ScriptStep
 from modeshift.testing.steady import Steady
 

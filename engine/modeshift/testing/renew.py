@@ -16,7 +16,7 @@ from modeshift.modes.catalog import Catalog
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.machine import Machine
 from modeshift.project import find_root, load_project
-from modeshift.testing.modes import load_modes
+from modeshift.testing.agent import load_modes
 
 
 def modes_table(catalog: Catalog) -> str:

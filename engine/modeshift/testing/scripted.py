@@ -93,7 +93,8 @@ class ScriptedService:
         message = self._make(body["model"], len(sent) // 4, self.steps_left.pop(0))
         if not body.get("stream"):
             return 200, "application/json", json.dumps(message, ensure_ascii=False).encode()
-        events = (_write_event(event) for event in _list_events(message))
+        written = ((e["type"], json.dumps(e, ensure_ascii=False)) for e in _list_events(message))
+        events = (f"event: {kind}\ndata: {data}\n\n" for kind, data in written)
         return 200, "text/event-stream; charset=utf-8", "".join(events).encode()
 
     def _make(self, model: str, tokens: int, step: ScriptStep) -> JsonObject:
@@ -140,7 +141,3 @@ def _list_events(message: JsonObject) -> Iterator[JsonObject]:
     usage = {"output_tokens": message["usage"]["output_tokens"]}
     yield {"type": "message_delta", "delta": stop, "usage": usage}
     yield {"type": "message_stop"}
-
-
-def _write_event(event: JsonObject) -> str:
-    return f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n"

@@ -18,7 +18,7 @@ from modeshift.modes.edges.edges import SwitchEdge
 from modeshift.modes.effects import EFFECTS, ToolSpec
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.policy import Approvals
-from modeshift.testing.modes import load_modes
+from modeshift.testing.agent import load_modes
 from modeshift.testing.plugin import Snapshot
 from modeshift.threads.checks import drop_invalid
 from modeshift.threads.state import ApprovedPlan, State

@@ -72,9 +72,3 @@ def check_condition(text: str) -> str:
         raise ValueError(f"a condition has at most {MAX_CONDITION} characters")
     parse_condition(text)
     return text
-
-
-def join_conditions(*texts: str) -> str:
-    """A condition that holds where all of them hold; empty for none."""
-    parts = list(dict.fromkeys(text for text in texts if text))
-    return "".join(parts) if len(parts) < 2 else " and ".join(f"({text})" for text in parts)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 
-from modeshift.modes.edges.conditions import join_conditions, parse_condition
+from modeshift.modes.edges.conditions import parse_condition
 from modeshift.modes.edges.edges import ANY, Context, EntryEdge, SwitchEdge
 from modeshift.modes.mode import ModeText
 
@@ -179,8 +179,9 @@ def describe_groups(groups: Mapping[str, Sequence[str]]) -> str:
 
 def _join(exit: SwitchEdge | None, entry: EntryEdge | None) -> Edge:
     ends = [end for end in (exit, entry) if end is not None]
+    conditions = list(dict.fromkeys(end.when for end in ends if end.when))
     return Edge(
-        join_conditions(*(end.when or "" for end in ends)),
+        " and ".join(f"({each})" for each in conditions) if conditions[1:] else "".join(conditions),
         " ".join(end.otherwise for end in ends if end.otherwise),
         exit is not None and exit.ask == "never",
         exit is not None and exit.plan,

@@ -135,11 +135,9 @@ def is_secret(path: str) -> bool:
     """Whether the file, or a folder above it, looks as if it held a secret."""
     path = path.casefold()
     # One search for all names together; only then name by name, for the exceptions.
-    return _SECRET.search(path) is not None and any(map(_looks_secret, path.split("/")))
-
-
-def _looks_secret(name: str) -> bool:
-    return _SECRET.search(name) is not None and name not in NO_SECRETS
+    return _SECRET.search(path) is not None and any(
+        _SECRET.search(name) and name not in NO_SECRETS for name in path.split("/")
+    )
 
 
 def _translate(name: str) -> str:
