@@ -21,7 +21,6 @@ from modeshift.calls.ways import (
     list_suggestions,
     read_fact_values,
 )
-from modeshift.messages.normal_form import get_call_id
 from modeshift.modes.edges.edge_table import Way
 from modeshift.modes.effects import NO_EFFECT, Effect
 from modeshift.modes.errors import InvalidCallError, ModelError
@@ -85,7 +84,7 @@ class Judged:
         answers, is_denied = ("respond", "reject"), self.verdict.kind == "deny"
         decisions = answers if effect.takes_answer else ("approve", "edit", "reject")
         filled = {
-            "id": get_call_id(self.call),
+            "id": str(self.call["id"]),
             "effect": effect,
             "resolved": MappingProxyType(resolved),
             "edited_paths": tuple(path for path in paths if path is not None),

@@ -270,18 +270,18 @@ def prepare_for_provider(
     return sent
 
 
-def mark_known(messages: list[AnyMessage], mark: Mapping[str, str] | None) -> list[AnyMessage]:
+def mark_known(messages: list[AnyMessage], mark: Mapping[str, str]) -> list[AnyMessage]:
     """``messages``, the prompt first, with Anthropic's ``mark`` at the ends of what its cache has.
 
     That is the prompt, with the tools before it, and where the request before ended. By itself
     the service looks for it 20 blocks back, and ten calls with their results are more.
     """
     answers = (at for at, message in enumerate(messages) if isinstance(message, AIMessage))
-    ends = {0, max(answers, default=1) - 1} if mark else ()
+    ends = {0, max(answers, default=1) - 1}
     return [_mark(message, mark) if at in ends else message for at, message in enumerate(messages)]
 
 
-def _mark(message: AnyMessage, mark: Mapping[str, str] | None) -> AnyMessage:
+def _mark(message: AnyMessage, mark: Mapping[str, str]) -> AnyMessage:
     content = message.content
     if isinstance(message, AIMessage):
         return message

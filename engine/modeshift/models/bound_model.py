@@ -212,7 +212,7 @@ def _prepare(
     history = add_instructions(fields.way, messages, instructions, bound.tools)
     history = prepare_for_provider(history, bound.api, bound.service.unshown | unshown)
     sent = [bound.prompt, *select_thinking(history, fields.thinking, prefix)]
-    return model, prefix, mark_known(sent, fields.mark)
+    return model, prefix, mark_known(sent, fields.mark) if fields.mark else sent
 
 
 def _get_cache_key(api: str, config: RunnableConfig) -> dict[str, str]:

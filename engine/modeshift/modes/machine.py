@@ -44,9 +44,9 @@ _Known = tuple[tuple[str, bool | None], ...]
 class Chart:
     """The chart of some modes.
 
-    It has no memory beyond its configuration, so each (configuration, event, target) is sent to
-    it once and the outcome is kept: from then on a send is a dictionary look-up. Threads may
-    share it: the chart itself, which is not safe for threads, is behind a lock.
+    It has no memory beyond its configuration, so each event is sent to it once in each state of its
+    region, and the outcome is kept: from then on it is looked up. Threads may share it: the chart
+    itself, which is not safe for threads, is behind a lock.
     """
 
     def __init__(self, modes: Sequence[ModeText], default: str, data: ChartData) -> None:

@@ -269,10 +269,11 @@ class Mode(ModeText):
     @override
     def model_copy(self, *, update: Mapping[str, object] | None = None, deep: bool = False) -> Self:
         copied = super().model_copy(update=update, deep=deep)
-        vars(copied).pop("digest", None)  # pydantic hands on what was computed of the original
+        for name in ("digest", "own_rules"):  # pydantic hands on what was computed of the original
+            vars(copied).pop(name, None)
         return copied
 
-    @property
+    @cached_property
     def own_rules(self) -> SourcedPermissions:
         """The mode's permissions, and the file that they are in."""
         return SourcedPermissions(self.permissions, self.file)

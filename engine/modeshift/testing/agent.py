@@ -1,4 +1,4 @@
-"""``make_agent`` and ``script``: an agent of the clone in this process."""
+"""``make_agent``, ``script`` and ``load_modes``: an agent, and modes, in this process."""
 
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence

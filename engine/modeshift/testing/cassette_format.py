@@ -45,9 +45,7 @@ class StrictReplay:
         self.cassette = cassette
         self.refused: list[str] = []
         """Why requests were refused."""
-        cassette.can_play_response_for = lambda request: (
-            cassette.filter_request(request) is not None
-        )
+        cassette.can_play_response_for = lambda sent: cassette.filter_request(sent) is not None
         cassette.play_response = self.play
 
     @property

@@ -41,7 +41,6 @@ def list_names(folder: int) -> Iterator[tuple[str, bool]]:
 
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_PATH_MAX = 4096
 
 
 @contextmanager
@@ -61,27 +60,6 @@ def opened_folder(root: Path, names: Sequence[str], *, make: bool = False) -> It
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def find_real_path(path: str) -> str | None:
-    """Where an absolute ``path`` leads by links; None where the kernel cannot tell.
-
-    By three system calls and no more, and without ``Path``, which would take as long as they do:
-    quick enough for an event loop, twice for each call of a tool.
-    """
-    if sys.platform != "linux":
-        return None
-    try:
-        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except (OSError, ValueError):
-        return None
-    try:
-        buffer = ctypes.create_string_buffer(_PATH_MAX)
-        # Not os.readlink: what looks for blocking calls does not know /proc from a disk.
-        length = libc().readlink(f"/proc/self/fd/{descriptor}".encode(), buffer, _PATH_MAX)
-    finally:
-        os.close(descriptor)
-    return os.fsdecode(buffer.raw[:length]) if 0 < length < _PATH_MAX else None
 
 
 def find_path(folder: int) -> str:
