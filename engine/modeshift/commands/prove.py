@@ -13,8 +13,7 @@ from modeshift.configuration.settings import load_settings
 from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.files import NO_MODES, PROPERTIES
 from modeshift.modes.plain_text import make_readable
-from modeshift.proof.own import read_own
-from modeshift.proof.prove import Proof, prove
+from modeshift.proof.prove import Proof, prove, read_own
 
 
 def main(*, json: bool = False) -> list[str]:

@@ -5,9 +5,8 @@ from typing import Any
 
 from modeshift.configuration.last_loaded import LastLoaded
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.edges.conditions import parse_condition
 from modeshift.modes.edges.edge_table import EdgeTable, Way
-from modeshift.modes.edges.edges import ANY, SwitchEdge
+from modeshift.modes.edges.edges import ANY, SwitchEdge, parse_condition
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import ModeFileError
 from modeshift.modes.facts import NEED_TESTS, Fact

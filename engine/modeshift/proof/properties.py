@@ -4,8 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from modeshift.calls.plans import PlanLimit
-from modeshift.modes.edges.conditions import parse_condition
-from modeshift.modes.edges.edges import ANY
+from modeshift.modes.edges.edges import ANY, parse_condition
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.machine import Configuration
 from modeshift.modes.mode import Mode

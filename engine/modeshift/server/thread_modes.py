@@ -21,8 +21,8 @@ from modeshift.calls.remembered import ALL, forget, list_remembered, put_setting
 from modeshift.calls.ways import list_ways_out
 from modeshift.configuration.loading import get_served, get_served_cache
 from modeshift.configuration.workspaces import KEY, Workspaces
-from modeshift.modes.edges.conditions import parse_condition
 from modeshift.modes.edges.edge_table import Way
+from modeshift.modes.edges.edges import parse_condition
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.phases import Phase
 from modeshift.server.checkpointer import database, is_opened

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from graph.chart import CHART
-from modeshift.modes.edges.conditions import check_condition, parse_condition
 from modeshift.modes.edges.edge_table import EdgeTable, Way, describe_groups
+from modeshift.modes.edges.edges import check_condition, parse_condition
 from modeshift.modes.effects import EFFECTS, ServerTool, ToolSpec
 from modeshift.modes.facts import BUILT_IN
 from modeshift.modes.machine import Chart, Configuration

@@ -22,7 +22,6 @@ from modeshift.modes.phases import Phase
 from modeshift.proof import seats
 from modeshift.proof.explore import Exploration
 from modeshift.proof.nodes import Nodes, Outside
-from modeshift.proof.own import read_own
 from modeshift.proof.places import (
     Frame,
     Pending,
@@ -32,7 +31,7 @@ from modeshift.proof.places import (
     drop_parents,
     read_place,
 )
-from modeshift.proof.prove import find_facts, prove
+from modeshift.proof.prove import find_facts, prove, read_own
 from modeshift.threads.deps import AgentDeps
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import make_toolbox

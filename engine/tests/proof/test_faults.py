@@ -12,8 +12,7 @@ from modeshift.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.chart import ChartData
 from modeshift.modes.mode import Mode
-from modeshift.proof.own import read_own
-from modeshift.proof.prove import Proof, prove
+from modeshift.proof.prove import Proof, prove, read_own
 from modeshift.threads.deps import AgentDeps
 from modeshift.tools.processes.sandboxes import Commands
 from modeshift.tools.workspace.workspace import Workspace

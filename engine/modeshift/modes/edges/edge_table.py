@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 
-from modeshift.modes.edges.conditions import parse_condition
-from modeshift.modes.edges.edges import ANY, Context, EntryEdge, SwitchEdge
+from modeshift.modes.edges.edges import ANY, Context, EntryEdge, SwitchEdge, parse_condition
 from modeshift.modes.mode import ModeText
 
 MAX_NAMED = 10
