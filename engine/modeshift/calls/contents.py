@@ -11,6 +11,7 @@ from modeshift.modes.plain_data import JsonObject
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.journal import UNREADABLE, BegunCall, FileDigests
 from modeshift.threads.state import Planned
+from modeshift.tools.tool import Tool
 from modeshift.tools.workspace.text import (
     TextFormat,
     find_places,
@@ -67,6 +68,27 @@ def foresee_text(workspace: Workspace, path: str, args: JsonObject) -> bytes | N
         return kind.encode(replace_pieces(text, find_places(path, text, edits))) if edits else None
     except ToolFailedError:  # the tool will say so
         return None
+
+
+def apply_edit(
+    workspace: Workspace, tool: Tool, args: JsonObject
+) -> tuple[str, str | None, str] | None:
+    """The path of a file, its text before a call, None for a new one, and after it.
+
+    For tools that take its whole text or exact replacements; None for others. Raises
+    ``ToolFailedError`` as such a tool does. Blocks.
+    """
+    path, before = args[tool.spec.paths[0]], None
+    content, edits = args.get("content"), read_replacements(args)
+    if not isinstance(content, str) and not edits:
+        return None
+    if os.path.lexists(workspace.root / path):
+        before = workspace.read(path)
+    if isinstance(content, str):
+        return path, before, content
+    assert edits is not None
+    places = find_places(path, workspace.read(path) if before is None else before, edits)
+    return path, before, replace_pieces(before or "", places)
 
 
 def get_key(planned: Planned, thread: str) -> str | None:

@@ -5,10 +5,10 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import NamedTuple
 
-from modeshift.calls.edits import deny_failing
 from modeshift.calls.judging import CallContext, Judged, judge_all
 from modeshift.messages.repair import find_last_answer, find_open_calls
-from modeshift.modes.policy import Approvals
+from modeshift.modes.errors import ToolFailedError
+from modeshift.modes.policy import Approvals, Verdict
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.state import Asked, State
 
@@ -52,3 +52,9 @@ def digest_question(judged: Sequence[Judged]) -> str:
     return sha256(
         "".join(each.verdict.kind + each.digest() for each in judged).encode()
     ).hexdigest()
+
+
+def deny_failing(judged: Sequence[Judged], failing: Mapping[str, str]) -> list[Judged]:
+    """Deny those calls that would fail; ``failing`` has the reasons by id."""
+    denied = {id: Verdict("deny", why, ToolFailedError) for id, why in failing.items()}
+    return [Judged(each.call, denied[each.id]) if each.id in denied else each for each in judged]

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from modeshift.calls.edits import apply_edit
+from modeshift.calls.contents import apply_edit
 from modeshift.calls.requests import list_other_changes, list_risks
 from modeshift.calls.ways import list_suggestions
 from modeshift.modes.effects import Risk

@@ -1,5 +1,6 @@
 """``Calls`` of an answer, judged, and the ``OpenQuestion`` that may come of them."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -8,21 +9,27 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphInterrupt
 from langgraph.types import Overwrite
 
-from modeshift.calls.contents import digest_contents
+from modeshift.calls.contents import apply_edit, digest_contents
 from modeshift.calls.decisions import Decision, ask_person
-from modeshift.calls.edits import deny_failing_edits, find_failing
-from modeshift.calls.judged_question import JudgedQuestion, digest_question, judge_question
+from modeshift.calls.judged_question import (
+    JudgedQuestion,
+    deny_failing,
+    digest_question,
+    judge_question,
+)
 from modeshift.calls.judging import CallContext, Judged, judge_all
 from modeshift.calls.outcome import Outcome, plan_batches
 from modeshift.calls.requests import build_request
 from modeshift.messages.repair import VOID, repair
 from modeshift.modes.choice import Seen, choose
-from modeshift.modes.errors import NodeError
+from modeshift.modes.errors import NodeError, ToolFailedError
 from modeshift.modes.phases import Phase
+from modeshift.modes.policy import verdict
 from modeshift.threads.audit import append_entry
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.routing import get_thread, get_user
 from modeshift.threads.state import Asked, Planned, State, Update
+from modeshift.tools.workspace.text import read_replacements
 
 
 @dataclass(eq=False)
@@ -130,8 +137,9 @@ class Calls:
         asked = Asked(
             digest=digest_question(self._judged), contents=contents, approvals=self._approvals
         )
-        if failing := find_failing(self._judged):
-            asked["failing"] = failing
+        failed = [each for each in self._judged if each.verdict.error is ToolFailedError]
+        if failed:
+            asked["failing"] = {each.id: each.verdict.reason for each in failed}
         self.asked = asked
         return asked
 
@@ -149,5 +157,49 @@ async def judge_answer(deps: AgentDeps, state: State, answer: AIMessage, thread:
     """The calls of the model's answer, with the verdict on each."""
     context = CallContext.of(deps, state, len(answer.tool_calls) == 1, state.get("refused", ()))
     judged = await judge_all(deps, context, answer.tool_calls)
-    judged = await deny_failing_edits(deps, context, judged)
+    judged = await _deny_failing_edits(deps, context, judged)
     return Calls(deps, str(answer.id), judged, context.approvals.value, thread)
+
+
+async def _deny_failing_edits(
+    deps: AgentDeps, context: CallContext, judged: Sequence[Judged]
+) -> list[Judged]:
+    """Deny the edits that cannot be made as the files are now, so that nobody is asked in vain.
+
+    An edit behind a call that changes something may still fit when its turn comes.
+    """
+    failing = dict[str, str]()
+    for each in judged:
+        if each.needs_person and (problem := await _find_problem(deps, context, each)) is not None:
+            failing[each.id] = problem
+        elif each.effect.changes_the_world and not each.verdict.changes_nothing:
+            break
+    return deny_failing(judged, failing)
+
+
+async def _find_problem(deps: AgentDeps, context: CallContext, judged: Judged) -> str | None:
+    """Why the edit cannot be made; as it quotes the file, only where the model may read that."""
+    tool, args = judged.tool, judged.args
+    if tool is None or args is None or not judged.edited_paths or not read_replacements(args):
+        return None
+    if not all(_may_read(deps, context, path) for path in judged.edited_paths):
+        return None
+    try:
+        await asyncio.to_thread(apply_edit, deps.toolbox.workspace, tool, args)
+    except ToolFailedError as error:
+        return str(error)
+    return None
+
+
+def _may_read(deps: AgentDeps, context: CallContext, path: str) -> bool:
+    """Whether each reading tool of the mode, and of the limit, shows the file unasked."""
+    seat = context.seat
+    specs = [deps.toolbox[name].spec for name in seat.tools]
+    readers = [spec for spec in specs if spec.effect.reads_files and spec.paths]
+    modes = [mode for mode in (seat.mode, seat.limit) if mode is not None]
+    verdicts = [
+        verdict(mode, spec, dict.fromkeys(spec.paths, path), context.approvals).kind
+        for mode in modes
+        for spec in readers
+    ]
+    return bool(verdicts) and {*verdicts} == {"allow"}

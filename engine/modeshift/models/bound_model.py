@@ -21,7 +21,9 @@ from modeshift.messages.instructions import (
     RESPONSES,
     RESPONSES_UNREASONED,
     Instruction,
+    append_instructions,
     get_model_api,
+    insert_instructions,
     list_pictured,
     make_chat_history,
     mark_known,
@@ -30,15 +32,7 @@ from modeshift.messages.instructions import (
 from modeshift.messages.thinking import record_prefix, select_thinking
 from modeshift.models import provider_errors
 from modeshift.models.providers import PROVIDERS, TIME_LIMIT, is_at_openai
-from modeshift.models.service import (
-    NEED_NOTHING,
-    ModelService,
-    OptionalFields,
-    ToolsWay,
-    add_instructions,
-    choose_tools,
-    defer_tools,
-)
+from modeshift.models.service import NEED_NOTHING, ModelService, OptionalFields, ToolsWay
 from modeshift.modes.errors import ProviderError
 from modeshift.modes.plain_data import JsonObject
 
@@ -112,7 +106,7 @@ class BoundModel:
             bound = bound.bind_tools([self.tools[name] for name in names], **options)
             declared = getattr(bound, "kwargs", {}).get("tools")
         if way == "tool_changes":
-            declared = defer_tools(declared, first)
+            declared = _defer_tools(declared, first)
             bound = bound.bind(tools=declared)
         content = json.dumps([self.prompt.text, declared], sort_keys=True, default=str)
         return bound, sha256(content.encode()).hexdigest()[:16]
@@ -124,6 +118,58 @@ def _limit(model: BaseChatModel, max_tokens: int | None) -> BaseChatModel:
     if max_tokens is None or any(getattr(model, name) is not None for name in fields):
         return model
     return model.model_copy(update=dict.fromkeys(fields, max_tokens))
+
+
+def _defer_tools(tools: Sequence[JsonObject], first: Collection[str]) -> list[JsonObject]:
+    """Anthropic's declared tools; those that the thread's first mode lacks are not shown yet."""
+    return [tool if tool["name"] in first else {**tool, "defer_loading": True} for tool in tools]
+
+
+def _choose_tools(way: ToolsWay, names: Sequence[str], *, is_responses: bool) -> JsonObject:
+    """The arguments of a request that say which of the declared tools the model may call."""
+    if way != "allowed_tools":
+        return {}
+    kind = "function"
+    if is_responses:
+        listed = [{"type": kind, "name": name} for name in names]
+        return {"tool_choice": {"type": way, "mode": "auto", "tools": listed}}
+    chosen = {"mode": "auto", "tools": [{"type": kind, kind: {"name": name}} for name in names]}
+    return {"tool_choice": {"type": way, way: chosen}}
+
+
+def _add_instructions(
+    way: ToolsWay,
+    messages: Sequence[AnyMessage],
+    instructions: Sequence[Instruction],
+    declared: Collection[str],
+) -> list[AnyMessage]:
+    """The history with the instructions, as a model that is changed in this way takes them."""
+    if way in NEED_NOTHING:
+        return append_instructions(messages, instructions)
+
+    def build(note: Instruction, before: Instruction) -> SystemMessage:
+        if way == "tool_changes":
+            return _build_change(note, before, declared)
+        # The newest of OpenAI's models call the role so; all of them take it.
+        return SystemMessage(note["text"], additional_kwargs={"__openai_role__": "developer"})
+
+    return list(insert_instructions(messages, instructions, build))
+
+
+def _build_change(
+    note: Instruction, before: Instruction, declared: Collection[str]
+) -> SystemMessage:
+    had = before["tools"]
+    changes = [
+        *(("tool_removal", name) for name in had if name not in note["tools"]),
+        *(("tool_addition", name) for name in note["tools"] if name not in had),
+    ]
+    blocks: list[str | dict[Any, Any]] = [
+        {"type": kind, "tool": {"type": "tool_reference", "name": name}}
+        for kind, name in changes
+        if name in declared  # the service refuses a request that names any other
+    ]
+    return SystemMessage([*blocks, {"type": "text", "text": note["text"]}])
 
 
 async def call_model(
@@ -151,7 +197,7 @@ async def call_model(
         model, prefix, sent = _prepare(bound, messages, instructions, fields, unshown)
         arguments = {
             **fields.arguments,
-            **choose_tools(fields.way, bound.names, is_responses=bound.is_responses),
+            **_choose_tools(fields.way, bound.names, is_responses=bound.is_responses),
             **_get_cache_key(bound.api, config),
         }
         try:
@@ -209,7 +255,7 @@ def _prepare(
 ) -> tuple[Runnable[LanguageModelInput, AIMessage], str, list[AnyMessage]]:
     """The model, a digest of its prompt and tools, and what to send: prompt, then history."""
     model, prefix = bound.declare(fields.way, instructions)
-    history = add_instructions(fields.way, messages, instructions, bound.tools)
+    history = _add_instructions(fields.way, messages, instructions, bound.tools)
     history = prepare_for_provider(history, bound.api, bound.service.unshown | unshown)
     sent = [bound.prompt, *select_thinking(history, fields.thinking, prefix)]
     return model, prefix, mark_known(sent, fields.mark) if fields.mark else sent

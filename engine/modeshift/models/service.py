@@ -9,7 +9,6 @@ refused.
 import logging
 import os
 import re
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -17,9 +16,7 @@ from typing import Any, Literal
 import httpx
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AnyMessage, SystemMessage
 
-from modeshift.messages.instructions import Instruction, append_instructions, insert_instructions
 from modeshift.messages.thinking import Thinking
 from modeshift.models.provider_errors import is_refused
 from modeshift.models.providers import PROVIDERS, is_local
@@ -144,58 +141,6 @@ def _find_profile(model: BaseChatModel) -> JsonObject:
         known = init_chat_model(plain, model_provider="anthropic", api_key="none").profile
         return dict(known or {})
     return dict(model.profile or {})
-
-
-def defer_tools(tools: Sequence[JsonObject], first: Collection[str]) -> list[JsonObject]:
-    """Anthropic's declared tools; those that the thread's first mode lacks are not shown yet."""
-    return [tool if tool["name"] in first else {**tool, "defer_loading": True} for tool in tools]
-
-
-def choose_tools(way: ToolsWay, names: Sequence[str], *, is_responses: bool) -> JsonObject:
-    """The arguments of a request that say which of the declared tools the model may call."""
-    if way != "allowed_tools":
-        return {}
-    kind = "function"
-    if is_responses:
-        listed = [{"type": kind, "name": name} for name in names]
-        return {"tool_choice": {"type": way, "mode": "auto", "tools": listed}}
-    chosen = {"mode": "auto", "tools": [{"type": kind, kind: {"name": name}} for name in names]}
-    return {"tool_choice": {"type": way, way: chosen}}
-
-
-def add_instructions(
-    way: ToolsWay,
-    messages: Sequence[AnyMessage],
-    instructions: Sequence[Instruction],
-    declared: Collection[str],
-) -> list[AnyMessage]:
-    """The history with the instructions, as a model that is changed in this way takes them."""
-    if way in NEED_NOTHING:
-        return append_instructions(messages, instructions)
-
-    def build(note: Instruction, before: Instruction) -> SystemMessage:
-        if way == "tool_changes":
-            return _build_change(note, before, declared)
-        # The newest of OpenAI's models call the role so; all of them take it.
-        return SystemMessage(note["text"], additional_kwargs={"__openai_role__": "developer"})
-
-    return list(insert_instructions(messages, instructions, build))
-
-
-def _build_change(
-    note: Instruction, before: Instruction, declared: Collection[str]
-) -> SystemMessage:
-    had = before["tools"]
-    changes = [
-        *(("tool_removal", name) for name in had if name not in note["tools"]),
-        *(("tool_addition", name) for name in note["tools"] if name not in had),
-    ]
-    blocks: list[str | dict[Any, Any]] = [
-        {"type": kind, "tool": {"type": "tool_reference", "name": name}}
-        for kind, name in changes
-        if name in declared  # the service refuses a request that names any other
-    ]
-    return SystemMessage([*blocks, {"type": "text", "text": note["text"]}])
 
 
 log = logging.getLogger("modeshift")
