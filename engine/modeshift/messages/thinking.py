@@ -8,14 +8,12 @@ is noted with an answer says so; thinking without that is of an older version or
 import json
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from modeshift.messages.instructions import get_api
 from modeshift.messages.normal_form import Block
 
-Thinking = Literal["all", "of this prefix", "none"]
 _KINDS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _PREFIX = "prefix"
 _HISTORY = "history"
@@ -30,15 +28,13 @@ def record_prefix(answer: AIMessage, prefix: str, earlier: Sequence[AnyMessage])
     return answer.model_copy(update={"response_metadata": metadata})
 
 
-def select_thinking(messages: list[AnyMessage], chosen: Thinking, prefix: str) -> list[AnyMessage]:
-    """``messages`` with the thinking that is to be sent back behind ``prefix``.
+def select_thinking(messages: Sequence[AnyMessage], prefix: str | None) -> list[AnyMessage]:
+    """``messages`` with the thinking that is to be sent back behind ``prefix``; None for none.
 
     What was written before another prefix's stays away for good: the service accepts that blocks
     are left out from some point on, but not that they come back.
     """
-    if chosen == "all":
-        return messages
-    return [*_strip_backwards(messages, prefix if chosen == "of this prefix" else None)][::-1]
+    return [*_strip_backwards(messages, prefix)][::-1]
 
 
 def drop_unbound_thinking(messages: Sequence[AnyMessage]) -> tuple[list[AnyMessage], int]:

@@ -227,7 +227,8 @@ async def call_model(
                 raise ProviderError(
                     f"the model {bound.name!r} answered with a {answer.type} message"
                 )
-            bound.service.learn(initial, fields, unshown)
+            if unshown or fields is not initial:
+                bound.service.learn(initial, fields, unshown)
             checked = check_answer(answer, listener.chunks, messages, taken)
             return record_prefix(checked, prefix, messages)
 
@@ -257,7 +258,9 @@ def _prepare(
     model, prefix = bound.declare(fields.way, instructions)
     history = _add_instructions(fields.way, messages, instructions, bound.tools)
     history = prepare_for_provider(history, bound.api, bound.service.unshown | unshown)
-    sent = [bound.prompt, *select_thinking(history, fields.thinking, prefix)]
+    if fields.thinking != "all":
+        history = select_thinking(history, prefix if fields.thinking == "of this prefix" else None)
+    sent = [bound.prompt, *history]
     return model, prefix, mark_known(sent, fields.mark) if fields.mark else sent
 
 

@@ -17,7 +17,6 @@ import httpx
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 
-from modeshift.messages.thinking import Thinking
 from modeshift.models.provider_errors import is_refused
 from modeshift.models.providers import PROVIDERS, is_local
 from modeshift.modes.plain_data import JsonObject
@@ -165,6 +164,7 @@ _ABOUT_THINKING = re.compile(
     rf"block_binding|display|{BETA}|anthropic-beta|adaptive|thinking[\w.]*: extra inputs", re.I
 )
 CacheTTL = Literal["5m", "1h"]
+Thinking = Literal["all", "of this prefix", "none"]
 _ABOUT_WAY = {
     "tool_changes": re.compile(
         rf"tool_reference|tool_addition|tool_removal|defer_loading|{TOOL_CHANGES_BETA}"
