@@ -28,7 +28,10 @@ def main(*, port: str | None = None, workers: str | None = None) -> Iterator[str
             "make serve keeps threads in Postgres: set DATABASE_URL, for example "
             "DATABASE_URL=postgresql://user:password@127.0.0.1/modeshift"
         )
-    count = _check_count(workers or os.environ.get("WORKERS") or "1")
+    given = workers or os.environ.get("WORKERS") or "1"
+    if not (given.isascii() and given.isdigit() and int(given) > 0):
+        raise ConfigurationError(f"WORKERS={given!r} is no number of processes; give 1 or more")
+    count = int(given)
     number = check_port(settings.listen, port)
     asyncio.run(settings.open_database().check())
     if os.environ.get("ONLY_CHECK"):  # of make, before it sets up the environment
@@ -84,9 +87,3 @@ def divide_connections(processes: int) -> dict[str, str]:
         "LANGGRAPH_MIN_POOL_SIZE": "1",
         "LANGGRAPH_MAX_POOL_SIZE": str(for_checkpoints),
     }
-
-
-def _check_count(count: str) -> int:
-    if count.isascii() and count.isdigit() and int(count) > 0:
-        return int(count)
-    raise ConfigurationError(f"WORKERS={count!r} is no number of processes; give 1 or more")

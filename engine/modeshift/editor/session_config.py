@@ -6,10 +6,9 @@ mailbox, from which a run takes them in between two of its steps.
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
@@ -25,7 +24,7 @@ from modeshift.configuration.prices import CURRENCY, load_prices
 from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.options import Options
 from modeshift.editor.store import Record, Sessions
-from modeshift.models.usage import Tokens, Usage, add_usage
+from modeshift.models.usage import Usage, add_usage
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.phases import Phase
 from modeshift.modes.plain_text import to_one_line
@@ -254,13 +253,11 @@ class SessionConfig:
         self._shown["usage"] = taken
         update = UsageUpdate(session_update="usage_update", used=last["used"], size=last["window"])
         try:
-            cost = await asyncio.to_thread(self._find_cost, taken)
+            settings = self._agents.settings
+            cost = await asyncio.to_thread(lambda: load_prices(settings).find_cost(taken))
         except UserError as error:
             await self._updates.show_notice(str(error))
         else:
             if cost is not None:
                 update.cost = Cost(amount=float(cost), currency=CURRENCY)
         await self._updates.send(update)
-
-    def _find_cost(self, taken: Mapping[str, Tokens]) -> Decimal | None:
-        return load_prices(self._agents.settings).find_cost(taken)

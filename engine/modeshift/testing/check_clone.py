@@ -107,7 +107,9 @@ async def check_server() -> None:
     person and takes effect once it is approved.
     """
     with TemporaryDirectory() as folder:
-        port = _find_port()
+        with socket.socket() as listening:
+            listening.bind(("127.0.0.1", 0))
+            port = int(listening.getsockname()[1])
         process = await _start(Path(folder), port)
         assert process.stdout is not None
         reading = asyncio.create_task(process.stdout.read())  # or the server waits at a full pipe
@@ -141,12 +143,6 @@ async def _start(folder: Path, port: int) -> asyncio.subprocess.Process:
             if line.startswith(b"address"):
                 return process
     raise AssertionError("".join(said))
-
-
-def _find_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
 
 
 async def _talk(address: str) -> None:
