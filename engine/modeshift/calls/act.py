@@ -173,7 +173,8 @@ class DueCall:
     async def _run(self, started: _Started) -> Update:
         deps, task, judged = self._deps, self.task, self._judged
         seat, calling, running = self._context.seat, started.calling, started.running
-        was_alone = not (calling.commands and calling.commands.name_running())
+        only_reads = running is None and judged.runs_beside_others
+        was_alone = only_reads or not (calling.commands and calling.commands.name_running())
         run = self._run_tool(started)
         with self._observe() as report:
             try:
@@ -186,7 +187,7 @@ class DueCall:
         approved = task["planned"]["approved"]
         if approved is not None and approved["edited"]:
             mark_edited(message, approved["args"])
-        if running is None and judged.runs_beside_others:
+        if only_reads:
             return self._settle(message, updates, {}, {})
         done = describe_call(deps, seat, judged, calling.ran, message.status == "success")
         done = replace(done, was_alone=was_alone)
@@ -201,9 +202,9 @@ class DueCall:
     async def _run_tool(self, started: _Started) -> tuple[ToolMessage, JsonObject]:
         """Run the tool, and note for undo what it changes."""
         judged, calling, running = self._judged, started.calling, started.running
-        key, log = running.key if running else None, self._deps.undo_log
+        key = running.key if running else None
         run = partial(run_tool, self._context.seat, judged, calling, self._config, key)
-        if log is None or running is None:
+        if running is None or (log := self._deps.undo_log) is None:
             return await run()
         record = CallRecord(log, self._deps.toolbox.workspace, self._thread, name_call(judged))
         looks = judged.effect.runs_programs and calling.edits_freely and calling.lock is not None
