@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, assert_never
+from typing import Literal, NamedTuple, assert_never
 
 from langchain_core.messages import ToolCall, ToolMessage
 
 from modeshift.calls.contents import digest_contents
 from modeshift.calls.decisions import Approve, Decision, Edit, Respond
-from modeshift.calls.judged_question import JudgedQuestion
-from modeshift.calls.judging import Judged, judge
+from modeshift.calls.judging import CallContext, Judged, judge
 from modeshift.calls.remembered import remember
 from modeshift.calls.requests import MAX_REASON, NO_REASON
 from modeshift.calls.ways import list_suggestions
@@ -23,9 +22,35 @@ from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import follow
-from modeshift.threads.state import Approved, NewTask, Planned, Switch, Todo, Update, list_switches
+from modeshift.threads.state import (
+    Approved,
+    Asked,
+    NewTask,
+    Planned,
+    Switch,
+    Todo,
+    Update,
+    list_switches,
+)
 
 How = Literal["by hand", "by edge"] | None
+
+
+class JudgedQuestion(NamedTuple):
+    """The open question, judged again."""
+
+    message: str
+    """The id of the message with the calls."""
+    asked: Asked
+    context: CallContext
+    judged: list[Judged]
+    id: str = ""
+    """The question's name in its thread; empty where nobody is asked."""
+
+    def describe(self, decided: Mapping[str, str]) -> dict[str, object]:
+        """The calls and what was ``decided``, by id, and what the machine allowed then."""
+        calls = [{**each.describe(), "decision": decided.get(each.id)} for each in self.judged]
+        return {**self.context.describe(), "calls": calls}
 
 
 class Outcome:

@@ -1,8 +1,9 @@
 """``Calls`` of an answer, judged, and the ``OpenQuestion`` that may come of them."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
@@ -11,20 +12,14 @@ from langgraph.types import Overwrite
 
 from modeshift.calls.contents import apply_edit, digest_contents
 from modeshift.calls.decisions import Decision, ask_person
-from modeshift.calls.judged_question import (
-    JudgedQuestion,
-    deny_failing,
-    digest_question,
-    judge_question,
-)
 from modeshift.calls.judging import CallContext, Judged, judge_all
-from modeshift.calls.outcome import Outcome, plan_batches
+from modeshift.calls.outcome import JudgedQuestion, Outcome, plan_batches
 from modeshift.calls.requests import build_request
-from modeshift.messages.repair import VOID, repair
+from modeshift.messages.repair import VOID, find_last_answer, find_open_calls, repair
 from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import NodeError, ToolFailedError
 from modeshift.modes.phases import Phase
-from modeshift.modes.policy import verdict
+from modeshift.modes.policy import Approvals, Verdict, verdict
 from modeshift.threads.audit import append_entry
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.routing import get_thread, get_user
@@ -84,6 +79,30 @@ class OpenQuestion:
         await append_entry(journal, self._thread, f"decision {self._id}", told)
         await outcome.settle(decided)
         return outcome.update()
+
+
+async def judge_question(deps: AgentDeps, state: State) -> JudgedQuestion | None:
+    """The question that is open; None if there is none, or it would be another one now."""
+    message, calls = find_last_answer(state["messages"]), find_open_calls(state["messages"])
+    asked = state.get("asked")
+    if not calls or message is None or asked is None:
+        return None
+    context = CallContext.of(deps, state, len(message.tool_calls) == 1, state.get("refused", ()))
+    context = replace(context, approvals=Approvals(asked.get("approvals", context.approvals)))
+    judged = await judge_all(deps, context, calls)
+    if failing := asked.get("failing"):
+        judged = _deny_failing(judged, failing)
+    if asked["digest"] != digest_question(judged):
+        return None
+    id = f"{message.id} {asked['digest']}"
+    return JudgedQuestion(str(message.id), asked, context, judged, id)
+
+
+def digest_question(judged: Sequence[Judged]) -> str:
+    """A digest of the calls and the kinds of their verdicts: the same question, the same digest."""
+    return sha256(
+        "".join(each.verdict.kind + each.digest() for each in judged).encode()
+    ).hexdigest()
 
 
 async def open_question(
@@ -174,7 +193,13 @@ async def _deny_failing_edits(
             failing[each.id] = problem
         elif each.effect.changes_the_world and not each.verdict.changes_nothing:
             break
-    return deny_failing(judged, failing)
+    return _deny_failing(judged, failing)
+
+
+def _deny_failing(judged: Sequence[Judged], failing: Mapping[str, str]) -> list[Judged]:
+    """Deny those calls that would fail; ``failing`` has the reasons by id."""
+    denied = {id: Verdict("deny", why, ToolFailedError) for id, why in failing.items()}
+    return [Judged(each.call, denied[each.id]) if each.id in denied else each for each in judged]
 
 
 async def _find_problem(deps: AgentDeps, context: CallContext, judged: Judged) -> str | None:

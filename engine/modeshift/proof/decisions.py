@@ -6,9 +6,8 @@ from typing import NamedTuple
 from langchain_core.messages.tool import ToolCall, tool_call
 
 from modeshift.calls.decisions import Approve, Decision, Edit, EditedAction, Reject
-from modeshift.calls.judged_question import JudgedQuestion
 from modeshift.calls.judging import CallContext, Judged, judge
-from modeshift.calls.outcome import Outcome
+from modeshift.calls.outcome import JudgedQuestion, Outcome
 from modeshift.modes.policy import Approvals, Verdict
 from modeshift.proof.nodes import drive
 from modeshift.proof.places import Pending, read_switch

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from modeshift.calls.judged_question import judge_question
+from modeshift.calls.question import judge_question
 from modeshift.calls.remembered import ALL, forget, list_remembered, put_settings
 from modeshift.calls.ways import list_ways_out
 from modeshift.configuration.loading import get_served, get_served_cache

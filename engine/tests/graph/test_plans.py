@@ -10,9 +10,9 @@ from typing import Any, cast
 import pytest
 from langgraph.types import Command
 
-from modeshift.calls.judged_question import judge_question
 from modeshift.calls.outcome import Outcome
 from modeshift.calls.plans import PlanLimit
+from modeshift.calls.question import judge_question
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.edges.edges import SwitchEdge
 from modeshift.modes.effects import EFFECTS, ToolSpec

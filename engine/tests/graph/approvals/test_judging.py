@@ -12,9 +12,9 @@ import pytest
 from langchain_core.messages import AIMessage, ToolCall
 
 from modeshift.calls.contents import digest_contents, get_key
-from modeshift.calls.judged_question import JudgedQuestion, digest_question, judge_question
 from modeshift.calls.judging import CallContext, Judged, judge, judge_all
-from modeshift.calls.outcome import Outcome
+from modeshift.calls.outcome import JudgedQuestion, Outcome
+from modeshift.calls.question import digest_question, judge_question
 from modeshift.models.loading import Models
 from modeshift.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
