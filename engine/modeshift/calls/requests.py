@@ -144,8 +144,9 @@ def _show_plan(deps: AgentDeps, context: CallContext, judged: Judged) -> JsonObj
 
 def _describe(deps: AgentDeps, context: CallContext, judged: Judged, shown: JsonObject) -> str:
     assert judged.args is not None
-    mode, task = context.seat.mode, to_one_line(context.task, MAX_TASK)
-    place = f" (in the sub-task {task!r})" if context.seat.depth else ""
+    mode, place = context.seat.mode, ""
+    if context.seat.depth:
+        place = f" (in the sub-task {to_one_line(context.task, MAX_TASK)!r})"
     if judged.effect.switches_mode:
         target = deps.catalog[judged.args["mode_slug"]]
         risks = list_risks(deps, mode, target)
@@ -199,16 +200,15 @@ def list_risks(deps: AgentDeps, source: Mode, target: Mode) -> list[str]:
 
 def list_other_changes(deps: AgentDeps, source: Mode, target: Mode) -> Iterator[str]:
     """What a switch changes beside the tools, in sentences."""
-    if source.grant("edit") and target.grant("edit"):
-        before, after = (mode.edit_limit or "every file" for mode in (source, target))
-        if before != after:
-            yield f"Files to edit: {after} instead of {before}."
-    was_closed, is_closed = (mode.is_closed_off("command") for mode in (source, target))
-    if is_closed and not was_closed and deps.toolbox.sandbox is not None:
+    before, after = source.edit_limit, target.edit_limit
+    if before is not None and after is not None and before != after:
+        yield f"Files to edit: {after or 'every file'} instead of {before or 'every file'}."
+    is_held = deps.toolbox.sandbox is not None and target.is_closed_off("command")
+    if is_held and not source.is_closed_off("command"):
         yield "Commands run unasked there, where they can change nothing."
-    before, after = (mode.model or deps.models.default for mode in (source, target))
-    if before != after:
-        yield f"Model: {after} instead of {before}."
+    old, new = (mode.model or deps.models.default for mode in (source, target))
+    if old != new:
+        yield f"Model: {new} instead of {old}."
 
 
 def _describe_rights(deps: AgentDeps, context: CallContext, judged: Judged) -> str:

@@ -214,12 +214,12 @@ class ModeText(_Data):
         grant = None if group is None else self.grant(group)
         return grant is not None and grant.sandbox is not None
 
-    @property
-    def edit_limit(self) -> str:
-        """The only files that the mode may change, in words; empty for no limit."""
+    @cached_property
+    def edit_limit(self) -> str | None:
+        """The only files that the mode may change, in words; empty for all, None for none."""
         grant = self.grant("edit")
         if grant is None or grant.file_regex is None:
-            return ""
+            return None if grant is None else ""
         words = f"{grant.description} " if grant.description else ""
         return f"{words}(paths that match `{grant.file_regex}`)"
 
@@ -269,7 +269,8 @@ class Mode(ModeText):
     @override
     def model_copy(self, *, update: Mapping[str, object] | None = None, deep: bool = False) -> Self:
         copied = super().model_copy(update=update, deep=deep)
-        for name in ("digest", "own_rules"):  # pydantic hands on what was computed of the original
+        # Pydantic hands on what was computed of the original.
+        for name in ("digest", "own_rules", "edit_limit"):
             vars(copied).pop(name, None)
         return copied
 
