@@ -7,7 +7,7 @@ import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
 
-from tests.harness.server import Server, running
+from tests.harness.server import Server, Web, running
 
 STUDIO = "https://smith.langchain.com"
 LOGGED = 8_000
@@ -48,3 +48,9 @@ async def http(server: Server) -> AsyncIterator[httpx.AsyncClient]:
     alone = httpx.Limits(max_keepalive_connections=0)
     async with httpx.AsyncClient(base_url=server.url, timeout=120, limits=alone) as http:
         yield http
+
+
+@pytest.fixture
+def web(server: Server, client: LangGraphClient, http: httpx.AsyncClient) -> Web:
+    """The server and both of its clients."""
+    return Web(server, client, http)

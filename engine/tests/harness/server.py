@@ -9,11 +9,13 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
+import httpx
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
@@ -185,8 +187,55 @@ class Thread:
         interrupts: Any = state["interrupts"]
         return list(interrupts[0]["value"]["action_requests"]) if interrupts else []
 
+    async def asked(self, argument: str = "") -> list[Any]:
+        """The names of the calls that wait, or this argument of each."""
+        calls = await self.waiting()
+        return [call["args"][argument] if argument else call["name"] for call in calls]
+
+    async def question(self) -> str:
+        """The name of the question that waits."""
+        state: Any = await self.client.threads.get_state(self.id)
+        return str(state["interrupts"][0]["value"]["question"])
+
     async def mode(self) -> str:
         return str((await self.values())["mode"])
+
+
+@dataclass(frozen=True)
+class Web:
+    """A server that runs, with LangGraph's client and a plain one for it."""
+
+    server: Server
+    client: LangGraphClient
+    http: httpx.AsyncClient
+
+    def file(self, name: str) -> Path:
+        return self.server.workspace / name
+
+    async def say(self, text: str, **host: Any) -> Thread:
+        """A new thread in which this has been said."""
+        thread = await Thread.new(self.client)
+        await thread.say(text, **host)
+        return thread
+
+    async def make(self, **given: Any) -> Thread:
+        """A new thread with these settings, by the engine's own route."""
+        made = await self.http.post("/modeshift/threads", json=given)
+        return Thread(self.client, made.json()["thread_id"])
+
+    async def copy(self, thread: Thread) -> Thread:
+        copied = await self.http.post(f"/threads/{thread.id}/copy", json={})
+        return Thread(self.client, copied.json()["thread_id"])
+
+    async def patch(self, thread: Thread, **given: Any) -> dict[str, Any]:
+        """Set the thread's mode, limit or approvals; what is answered."""
+        answer = await self.http.patch(f"/threads/{thread.id}/mode", json=given)
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    async def get(self, thread: Thread, what: str = "mode") -> Any:
+        """What ``/threads/{id}/mode`` says, or another path of the thread's."""
+        return (await self.http.get(f"/threads/{thread.id}/{what}")).json()
 
 
 def free_port() -> int:

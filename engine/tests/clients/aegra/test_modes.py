@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.clients.conftest import client, http
 from tests.clients.server.test_server_modes import (
     MODES,
     test_a_bare_answer_is_for_a_question_that_its_client_has_seen,

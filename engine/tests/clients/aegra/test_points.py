@@ -1,20 +1,15 @@
-"""What holds on the dev server and holds on Aegra, by the dev server's own tests.
-
-Those that are not here fail there: ``docs/run/engines.md`` says what is different.
-"""
+"""What holds on Aegra, too, by the dev server's tests; ``docs/run/engines.md`` has the others."""
 
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 
 from modeshift.storage.database import Database
 from modeshift.storage.kept_threads import DELETED
 from modeshift.storage.opening import open_database
-from tests.clients.conftest import client, http
 from tests.clients.server.test_gate import (
     test_a_foreign_page_cannot_read_anything,
     test_a_route_that_is_not_on_the_list_is_refused,
@@ -30,7 +25,6 @@ from tests.clients.server.test_server import (
     test_the_graph_and_its_input_can_be_seen,
 )
 from tests.clients.server.test_thread_modes import (
-    patch,
     test_a_thread_begins_with_what_it_is_created_with,
     test_a_thread_has_its_limit_however_its_id_is_spelled,
     test_an_id_that_is_no_uuid_makes_no_thread,
@@ -45,7 +39,7 @@ from tests.clients.server.test_wrong_bodies import (
 )
 from tests.harness.aegra import AegraServer
 from tests.harness.conversation import APPROVE, REJECT
-from tests.harness.server import Thread
+from tests.harness.server import Web
 
 pytestmark = pytest.mark.slow
 
@@ -60,24 +54,20 @@ async def count_rows(database: Database, thread: str) -> int:
     return count
 
 
-async def test_a_thread_is_deleted_with_all_that_is_ours(
-    server: AegraServer, client: LangGraphClient
-) -> None:
-    thread = await Thread.new(client)
-    await thread.say("write deleted.txt: hello", mode="code")
+async def test_a_thread_is_deleted_with_all_that_is_ours(server: AegraServer, web: Web) -> None:
+    thread = await web.say("write deleted.txt: hello", mode="code")
     await thread.decide(APPROVE)
     database = open_database(server.database, Path())
     assert await count_rows(database, thread.id) > 3
-    await client.threads.delete(thread.id)
+    await web.client.threads.delete(thread.id)
     assert await count_rows(database, thread.id) == 0
     await database.close()
     with pytest.raises((APIStatusError, httpx.HTTPStatusError), match="not found"):
-        await client.threads.get_state(thread.id)
+        await thread.values()
 
 
-async def test_a_wrong_answer_is_explained_and_the_question_stays(client: LangGraphClient) -> None:
-    thread = await Thread.new(client)
-    await thread.say("write wrong.txt: x", mode="code")
+async def test_a_wrong_answer_is_explained_and_the_question_stays(web: Web) -> None:
+    thread = await web.say("write wrong.txt: x", mode="code")
     await thread.decide({"type": "yes"})
     assert thread.error is not None
     assert "'yes'" in thread.error["message"]
@@ -85,15 +75,12 @@ async def test_a_wrong_answer_is_explained_and_the_question_stays(client: LangGr
     assert not await thread.waiting()
 
 
-async def test_a_question_is_taken_back_that_is_another_one(
-    http: httpx.AsyncClient, client: LangGraphClient
-) -> None:
-    thread = await Thread.new(client)
-    await thread.say("write taken.txt: 1", mode="code")
-    assert (await patch(http, thread, limit="ask"))["is_pending"] is False
+async def test_a_question_is_taken_back_that_is_another_one(web: Web) -> None:
+    thread = await web.say("write taken.txt: 1", mode="code")
+    assert (await web.patch(thread, limit="ask"))["is_pending"] is False
     assert not await thread.waiting()
     search = {"ids": [thread.id], "select": ["status"]}
-    listed = (await http.post("/threads/search", json=search)).json()
+    listed = (await web.http.post("/threads/search", json=search)).json()
     assert [each["thread_id"] for each in listed] == [thread.id]
 
 
@@ -105,18 +92,16 @@ UNSERVED = {
 
 
 @pytest.mark.parametrize("name", UNSERVED)
-async def test_what_aegra_would_pass_over_in_silence_is_refused_by_name(
-    http: httpx.AsyncClient, client: LangGraphClient, name: str
-) -> None:
+async def test_what_aegra_would_pass_over_is_refused_by_name(web: Web, name: str) -> None:
     """For every kind of run, and for a cron, which begins one later."""
-    thread = await Thread.new(client)
+    id = (await web.client.threads.create())["thread_id"]
     run = {"assistant_id": "agent", "input": {"messages": []}, name: UNSERVED[name]}
-    for path in (*(f"/threads/{thread.id}/runs{end}" for end in ("", "/stream", "/wait")), "/runs"):
-        answer = await http.post(path, json=run)
+    paths = (f"/threads/{id}/runs", f"/threads/{id}/runs/stream", f"/threads/{id}/runs/wait")
+    for path in (*paths, "/runs", "/runs/crons"):
+        more = {"schedule": "0 0 1 1 *"} if path == "/runs/crons" else {}
+        answer = await web.http.post(path, json={**run, **more})
         assert (answer.status_code, name in answer.json()["detail"]) == (422, True)
-    answer = await http.post("/runs/crons", json={**run, "schedule": "0 0 1 1 *"})
-    assert (answer.status_code, name in answer.json()["detail"]) == (422, True)
-    assert await client.runs.list(thread.id) == []
+    assert await web.client.runs.list(id) == []
 
 
 @pytest.mark.parametrize("label", ["", "a.b"])
@@ -131,12 +116,11 @@ async def test_a_namespace_that_is_none_is_refused(http: httpx.AsyncClient, labe
     assert all("Namespace label" in answer.json()["detail"] for answer in answers)
 
 
-async def test_the_page_hears_of_a_change(http: httpx.AsyncClient, client: LangGraphClient) -> None:
-    assert (await http.get("/app")).text.startswith("<!doctype html>")
-    thread = await Thread.new(client)
-    await thread.say("hello")
-    async with http.stream("GET", f"/threads/{thread.id}/stream") as answer:
+async def test_the_page_hears_of_a_change(web: Web) -> None:
+    assert (await web.http.get("/app")).text.startswith("<!doctype html>")
+    thread = await web.say("hello")
+    async with web.http.stream("GET", f"/threads/{thread.id}/stream") as answer:
         lines = answer.aiter_lines()
         assert (await anext(lines)).startswith(":")
-        await patch(http, thread, mode="code")
+        await web.patch(thread, mode="code")
         assert "event: state_update" in [line async for line in lines]

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import psutil
 import psycopg
 import pytest
@@ -19,12 +18,11 @@ from httpx import HTTPStatusError
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
 
-from tests.clients.conftest import client, http
 from tests.harness.aegra import PYTHON, AegraServer, serving
 from tests.harness.conversation import APPROVE, SECONDS, until
 from tests.harness.postgres import Postgres, find_postgres, run_postgres
 from tests.harness.root import ENGINE
-from tests.harness.server import Thread
+from tests.harness.server import Thread, Web
 
 pytestmark = pytest.mark.slow
 DOUBLES = 8
@@ -65,30 +63,28 @@ async def answer(client: LangGraphClient, thread: str, question: str) -> str:
 
 
 async def test_of_two_answers_in_two_processes_one_is_taken(
-    server: AegraServer, client: LangGraphClient, elsewhere: LangGraphClient
+    web: Web, elsewhere: LangGraphClient
 ) -> None:
     for number in range(DOUBLES):
-        thread = await Thread.new(client)
-        await thread.say(f"run echo once >> double{number}.log", mode="code")
-        state: Any = await elsewhere.threads.get_state(thread.id)
-        question = state["interrupts"][0]["value"]["question"]
+        thread = await web.say(f"run echo once >> double{number}.log", mode="code")
+        question = await Thread(elsewhere, thread.id).question()
         outcomes = await asyncio.gather(
-            answer(client, thread.id, question), answer(elsewhere, thread.id, question)
+            *(answer(each, thread.id, question) for each in (web.client, elsewhere))
         )
-        assert (server.workspace / f"double{number}.log").read_text() == "once\n"
+        assert web.file(f"double{number}.log").read_text() == "once\n"
         assert outcomes.count("taken") == 1, outcomes
         types = [message["type"] for message in (await thread.values())["messages"]]
         assert types.count("tool") == 1
 
 
 async def test_a_run_is_seen_and_cancelled_from_another_process(
-    server: AegraServer, client: LangGraphClient, elsewhere: LangGraphClient
+    server: AegraServer, web: Web, elsewhere: LangGraphClient
 ) -> None:
     """While it goes on nothing else may write into the thread or delete it."""
-    thread = await Thread.new(elsewhere)
+    client, thread = web.client, await Thread.new(elsewhere)
     await thread.say("run touch begun; until [ -e go-on ]; do sleep 0.1; done", mode="code")
     run = asyncio.create_task(thread.decide(APPROVE))
-    await until((server.workspace / "begun").exists)
+    await until(web.file("begun").exists)
     here = Thread(client, thread.id)
     attempts: list[Any] = [
         here.say("hello"),
@@ -104,7 +100,7 @@ async def test_a_run_is_seen_and_cancelled_from_another_process(
     await asyncio.gather(run, joined, return_exceptions=True)
     expire_claims(server.database)
     await until_free(here, "hello")
-    assert not (server.workspace / "go-on").exists()
+    assert not web.file("go-on").exists()
     assert len(await client.runs.list(thread.id, status="running")) == 0
 
 
@@ -153,26 +149,22 @@ def expire_claims(database: str) -> None:
 
 async def begin_answer(thread: Thread) -> str:
     """The id of a run that approves what waits."""
-    state: Any = await thread.client.threads.get_state(thread.id)
-    resume = {"decisions": [APPROVE], "question": state["interrupts"][0]["value"]["question"]}
+    resume = {"decisions": [APPROVE], "question": await thread.question()}
     run = await thread.client.runs.create(thread.id, "agent", command={"resume": resume})
     return run["run_id"]
 
 
-async def test_an_answer_that_was_cut_off_can_be_given_again(
-    server: AegraServer, client: LangGraphClient
-) -> None:
-    thread = await Thread.new(client)
-    await thread.say("write cut-off.txt: x", mode="code")
+async def test_an_answer_that_was_cut_off_can_be_given_again(server: AegraServer, web: Web) -> None:
+    thread = await web.say("write cut-off.txt: x", mode="code")
     with holding(server.database) as is_held:
         run = await begin_answer(thread)
         await until(is_held)
-        await client.runs.cancel(thread.id, run)
+        await web.client.runs.cancel(thread.id, run)
         await until(lambda: not is_held())
-    await client.runs.join(thread.id, run)
+    await web.client.runs.join(thread.id, run)
     assert await thread.waiting()
     await thread.decide(APPROVE)
-    assert (server.workspace / "cut-off.txt").read_text() == "x"
+    assert web.file("cut-off.txt").read_text() == "x"
 
 
 async def test_what_a_stopped_process_has_left_is_settled_when_the_thread_is_read(
@@ -199,27 +191,26 @@ async def test_what_a_stopped_process_has_left_is_settled_when_the_thread_is_rea
 
 
 async def test_what_a_killed_process_was_doing_is_not_done_again(
-    server: AegraServer, other: AegraServer, client: LangGraphClient, http: httpx.AsyncClient
+    other: AegraServer, web: Web
 ) -> None:
     """The last test here: it ends the other one."""
+    line = "run echo x >> killed.log; until [ -e go ]; do sleep 0.1; done"
     async with other.client as elsewhere:
         thread = await Thread.new(elsewhere)
-        await thread.say(
-            "run echo x >> killed.log; until [ -e go ]; do sleep 0.1; done", mode="code"
-        )
+        await thread.say(line, mode="code")
         run = asyncio.create_task(thread.decide(APPROVE))
-        await until((server.workspace / "killed.log").exists)
+        await until(web.file("killed.log").exists)
         other.kill()
         run.cancel()  # which would look for the server for a minute
         await asyncio.gather(run, return_exceptions=True)
-    here = Thread(client, thread.id)
+    here = Thread(web.client, thread.id)
     async with asyncio.timeout(SECONDS):
-        while not (await http.get(f"/threads/{thread.id}/question")).json()["is_cut_off"]:
+        while not (await web.get(thread, "question"))["is_cut_off"]:
             await asyncio.sleep(0.5)
-    assert (await client.threads.get(thread.id))["status"] == "interrupted"
+    assert (await web.client.threads.get(thread.id))["status"] == "interrupted"
     await here.say("list")
-    assert (server.workspace / "killed.log").read_text() == "x\n"
-    (server.workspace / "go").touch()  # nobody else ends the killed process's command
+    assert web.file("killed.log").read_text() == "x\n"
+    web.file("go").touch()  # nobody else ends the killed process's command
     assert "it may have taken effect" in str(await here.values())
 
 

@@ -8,8 +8,7 @@ from langgraph_sdk.client import LangGraphClient
 
 from tests.clients.server.test_auth import (
     SETTINGS,
-    alice,
-    bob,
+    people,
     test_a_store_belongs_to_whoever_filled_it,
     test_a_thread_belongs_to_whoever_made_it,
     test_without_a_token_nothing_is_answered,

@@ -29,16 +29,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture
-async def alice(server: Server) -> AsyncIterator[LangGraphClient]:
-    async with server.get_client(ALICE) as client:
-        yield client
+People = tuple[LangGraphClient, LangGraphClient]
 
 
 @pytest.fixture
-async def bob(server: Server) -> AsyncIterator[LangGraphClient]:
-    async with server.get_client(BOB, "bearer") as client:
-        yield client
+async def people(server: Server) -> AsyncIterator[People]:
+    """Alice and Bob."""
+    async with server.get_client(ALICE) as alice, server.get_client(BOB, "bearer") as bob:
+        yield alice, bob
 
 
 async def status_of(attempt: Awaitable[Any]) -> int:
@@ -50,38 +48,39 @@ async def status_of(attempt: Awaitable[Any]) -> int:
     return error.response.status_code
 
 
+WRONG = ["Bearer", f"Bearer {ALICE}x", f"Bearer {ALICE[:-1]}", f"Bearer alice:{ALICE}", ALICE]
+ROUTES = f"""
+    POST /threads
+    POST /threads/search
+    POST /assistants/search
+    POST /runs/wait
+    POST /runs/stream
+    PUT /store/items
+    GET /modes
+    POST /modeshift/threads
+    PATCH /threads/{UUID(int=1)}/mode
+    GET /threads/{UUID(int=1)}/state
+"""
+
+
 @pytest.mark.parametrize(
     "headers",
     [
         {},
-        {"Authorization": "Bearer"},
-        {"Authorization": f"Bearer {ALICE}x"},
-        {"Authorization": f"Bearer {ALICE[:-1]}"},
-        {"Authorization": f"Bearer alice:{ALICE}"},
-        {"Authorization": f"Basic {ALICE}"},
-        {"Authorization": ALICE},
+        *({"Authorization": given} for given in (*WRONG, f"Basic {ALICE}")),
         {"x-auth-scheme": "langsmith", "x-api-key": "anything"},
     ],
 )
 def test_without_a_token_nothing_is_answered(server: Server, headers: dict[str, str]) -> None:
     body = '{"assistant_id": "agent", "input": {"messages": []}}'
-    posts = ("/threads", "/threads/search", "/assistants/search", "/runs/wait", "/runs/stream")
-    for method, path in (
-        *(("POST", path) for path in posts),
-        ("PUT", "/store/items"),
-        ("GET", "/modes"),
-        ("POST", "/modeshift/threads"),
-        ("PATCH", f"/threads/{UUID(int=1)}/mode"),
-        ("GET", f"/threads/{UUID(int=1)}/state"),
-    ):
+    for method, path in map(str.split, ROUTES.strip().splitlines()):
         sent = body if method != "GET" else None
         status, text = ask(server, method, path, sent, Content_Type="application/json", **headers)
         assert status == 401, (path, text)
 
 
-async def test_a_thread_belongs_to_whoever_made_it(
-    server: Server, alice: LangGraphClient, bob: LangGraphClient
-) -> None:
+async def test_a_thread_belongs_to_whoever_made_it(server: Server, people: People) -> None:
+    alice, bob = people
     thread = await Thread.new(alice)
     await thread.say("write pwned: x")
     assert await thread.waiting()
@@ -111,9 +110,8 @@ async def test_a_thread_belongs_to_whoever_made_it(
     assert (server.workspace / "pwned").exists()
 
 
-async def test_what_is_anothers_is_not_copied_and_its_runs_are_not_shown(
-    alice: LangGraphClient, bob: LangGraphClient
-) -> None:
+async def test_what_is_anothers_is_not_copied_and_its_runs_are_not_shown(people: People) -> None:
+    alice, bob = people
     thread = await Thread.new(alice)
     for attempt in (
         bob.threads.copy(thread.id),
@@ -123,9 +121,8 @@ async def test_what_is_anothers_is_not_copied_and_its_runs_are_not_shown(
         assert await status_of(attempt) in (403, 404, 409)
 
 
-async def test_an_assistant_belongs_to_whoever_made_it(
-    alice: LangGraphClient, bob: LangGraphClient
-) -> None:
+async def test_an_assistant_belongs_to_whoever_made_it(people: People) -> None:
+    alice, bob = people
     (served,) = await bob.assistants.search()
     assert served["name"] == "agent"
     mine = (await alice.assistants.create("agent", name="mine"))["assistant_id"]
@@ -139,10 +136,10 @@ async def test_an_assistant_belongs_to_whoever_made_it(
         bob.assistants.set_latest(mine, 1),
         bob.assistants.delete(mine),
         bob.runs.wait(thread.id, mine, input={"messages": []}),
-        bob.crons.create(mine, schedule="0 0 1 1 *", input={"messages": []}),
         bob.assistants.update(served["assistant_id"], config=broken),
         bob.assistants.set_latest(served["assistant_id"], 1),
         bob.assistants.delete(served["assistant_id"]),
+        bob.crons.create(mine, schedule="0 0 1 1 *", input={"messages": []}),
         bob.assistants.create("agent", name="bob's", metadata=system),
         alice.assistants.update(mine, metadata=system),
     ):
@@ -153,9 +150,8 @@ async def test_an_assistant_belongs_to_whoever_made_it(
     await alice.assistants.delete(mine)
 
 
-async def test_a_store_belongs_to_whoever_filled_it(
-    alice: LangGraphClient, bob: LangGraphClient
-) -> None:
+async def test_a_store_belongs_to_whoever_filled_it(people: People) -> None:
+    alice, bob = people
     await alice.store.put_item(("notes",), "one", {"text": "mine"})
     theirs: Any = await bob.store.search_items(("notes",))
     mine: Any = await alice.store.search_items(("notes",))

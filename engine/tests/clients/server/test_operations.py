@@ -7,9 +7,8 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread as Worker
 from typing import Any
 
 import httpx
@@ -21,56 +20,43 @@ from typing_extensions import override
 
 from tests.harness.conversation import APPROVE, until
 from tests.harness.server import Server, Thread, running
+from tests.provider.server import Handler, listening
 from tests.tools.sandbox.commands import needs_sandbox
 
 TOKEN = "alice-0123456789abc"  # noqa: S105  # of this test alone
 SECRET = "zebra"  # noqa: S105  # as above
 
 
-class Collector:
+SPANS: list[Any] = []
+
+
+class Collector(Handler):
     """Takes spans as a collector of OpenTelemetry's does."""
 
-    def __init__(self) -> None:
-        self.spans: list[Any] = []
-        collector = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:  # its name there
-                body = self.rfile.read(int(self.headers["content-length"]))
-                if self.headers.get("content-encoding") == "gzip":
-                    raise NotImplementedError
-                request = ExportTraceServiceRequest.FromString(body)
-                for resource in request.resource_spans:
-                    for scope in resource.scope_spans:
-                        collector.spans += scope.spans
-                self.send_response(200)
-                self.end_headers()
-
-            @override
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        Worker(target=self.server.serve_forever, daemon=True).start()
+    @override
+    def do_POST(self) -> None:
+        assert self.headers.get("content-encoding") != "gzip"
+        body = self.rfile.read(int(self.headers["content-length"]))
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+            for scope in resource.scope_spans:
+                SPANS.extend(scope.spans)
+        self.begin(200, {"content-length": "0"})
 
 
 @pytest.fixture(scope="module")
-def collector() -> Iterator[Collector]:
-    collector = Collector()
-    yield collector
-    collector.server.shutdown()
-    collector.server.server_close()
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    collector = ThreadingHTTPServer(("127.0.0.1", 0), Collector)
+    settings = {
+        "AUTH_TOKEN": f"alice:{TOKEN}",
+        "LOG_FORMAT": "json",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.server_port}",
+        "OTEL_BSP_SCHEDULE_DELAY": "100",
+    }
     server = Server(tmp_path_factory.mktemp("clone"))
-    settings = {"AUTH_TOKEN": f"alice:{TOKEN}", "LOG_FORMAT": "json"}
-    tracing = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "100"}
-    server.start("modeshift", "dev", "--port", str(server.port), **settings, **tracing)
-    yield server
-    server.kill()
+    with listening(collector):
+        server.start("modeshift", "dev", "--port", str(server.port), **settings)
+        yield server
+        server.kill()
 
 
 @pytest.fixture
@@ -93,6 +79,17 @@ async def read_metrics(server: Server) -> dict[tuple[str, ...], float]:
     }
 
 
+GROWN: dict[tuple[str, ...], float] = {
+    ("modeshift_step_seconds_count", "intake"): 2,
+    ("modeshift_step_seconds_count", "act"): 1,
+    ("modeshift_model_seconds_count", "offline"): 4,
+    ("modeshift_calls_total", "edit", "done"): 1,
+    ("modeshift_refusals_total", "404"): 1,
+    ("modeshift_effects", "done"): 1,
+    ("modeshift_effects", "unknown"): 0,
+}
+
+
 async def test_metrics_say_what_was_done(server: Server, client: LangGraphClient) -> None:
     before = await read_metrics(server)
     thread = await Thread.new(client)
@@ -110,15 +107,9 @@ async def test_metrics_say_what_was_done(server: Server, client: LangGraphClient
     def grown(*key: str) -> float:
         return after.get(key, 0) - before.get(key, 0)
 
-    assert grown("modeshift_step_seconds_count", "intake") == 2
-    assert grown("modeshift_step_seconds_count", "act") == 1
-    assert grown("modeshift_model_seconds_count", "offline") == 4
+    assert {key: grown(*key) for key in GROWN} == GROWN
     assert grown("modeshift_tokens_total", "input", "offline") > 100
     assert ("modeshift_tokens_total", "cache_read", "offline") in after
-    assert grown("modeshift_calls_total", "edit", "done") == 1
-    assert grown("modeshift_refusals_total", "404") == 1
-    assert grown("modeshift_effects", "done") == 1
-    assert grown("modeshift_effects", "unknown") == 0
     assert after["modeshift_questions_open",] == before["modeshift_questions_open",]
     assert SECRET not in str(after)
 
@@ -141,23 +132,21 @@ async def test_without_its_database_the_server_is_not_ready(tmp_path: Path) -> N
             assert (await http.get("/ok")).status_code == 200
 
 
-async def test_spans_have_names_and_numbers_alone(
-    server: Server, client: LangGraphClient, collector: Collector
-) -> None:
+async def test_spans_have_names_and_numbers_alone(client: LangGraphClient) -> None:
     thread = await Thread.new(client)
     await thread.say(f"search {SECRET}", mode="code")
 
     def list_mine() -> list[Any]:
-        return [span for span in collector.spans if thread.id in str(span.attributes)]
+        return [span for span in SPANS if thread.id in str(span.attributes)]
 
     await until(lambda: len(list_mine()) == 4)
     steps = {span.span_id: span for span in list_mine()}
-    inner = [span for span in collector.spans if span.parent_span_id in steps]
+    inner = [span for span in SPANS if span.parent_span_id in steps]
     assert sorted(span.name for span in inner) == ["call", "model", "model"]
     named = {pair.key: pair.value for span in inner for pair in span.attributes}
     assert named["modeshift.input"].int_value > 0
     assert named["modeshift.state"].string_value == "done"
-    assert SECRET not in str(collector.spans)
+    assert SECRET not in str(SPANS)
 
 
 async def test_each_line_of_the_log_is_json_without_content(

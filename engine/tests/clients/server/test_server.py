@@ -12,14 +12,15 @@ from langgraph_sdk.schema import Command
 
 from tests.harness import prefork
 from tests.harness.conversation import APPROVE, until
-from tests.harness.server import Server, Thread
+from tests.harness.server import Server, Thread, Web
+
+BARE: Any = {"resume": {"decisions": [APPROVE]}}
 
 
-async def test_from_ask_to_a_file(server: Server, client: LangGraphClient) -> None:
-    thread = await Thread.new(client)
-    await thread.say("write notes.txt: hello")
+async def test_from_ask_to_a_file(web: Web) -> None:
+    thread = await web.say("write notes.txt: hello")
     assert thread.nodes == ["intake", "ask"]
-    state: Any = await thread.client.threads.get_state(thread.id)
+    state: Any = await web.client.threads.get_state(thread.id)
     value = state["interrupts"][0]["value"]
     assert value["review_configs"] == [
         {"action_name": "switch_mode", "allowed_decisions": ["approve", "edit", "reject"]}
@@ -30,43 +31,41 @@ async def test_from_ask_to_a_file(server: Server, client: LangGraphClient) -> No
     await thread.decide(APPROVE)
     assert thread.nodes == ["review", "switch_mode", "code"]
     assert await thread.mode() == "code"
-    assert [each["name"] for each in await thread.waiting()] == ["write_file"]
+    assert await thread.asked() == ["write_file"]
     await thread.decide(APPROVE)
     assert (*thread.nodes[:2], thread.nodes[-1]) == ("review", "act", "code")
-    assert (server.workspace / "notes.txt").read_text() == "hello"
+    assert web.file("notes.txt").read_text() == "hello"
 
 
-WRONG: list[tuple[dict[str, Any], list[str]]] = [
-    ({"command": {"resume": {"decisions": []}}}, ["0 decisions for 1 action requests"]),
-    ({"command": {"resume": {"decisions": [{"type": "yes"}]}}}, ["'yes'", "'approve'"]),
-    ({"command": {"resume": "approve"}}, ["InvalidInputError"]),
+WRONG: list[tuple[Any, list[str]]] = [
+    ({"decisions": []}, ["0 decisions for 1 action requests"]),
+    ({"decisions": [{"type": "yes"}]}, ["'yes'", "'approve'"]),
+    ("approve", ["InvalidInputError"]),
 ]
 
 
-async def test_wrong_input_is_explained_and_changes_nothing(
-    server: Server, client: LangGraphClient
-) -> None:
+async def test_wrong_input_is_explained_and_changes_nothing(web: Web) -> None:
     """To the client and in the log: our words only."""
 
-    async def attempt(given: dict[str, Any], texts: list[str]) -> None:
-        thread = await Thread.new(client)
-        await thread.say("write wrong.txt: x")
+    async def attempt(resume: Any, texts: list[str]) -> None:
+        thread = await web.say("write wrong.txt: x")
         before = await thread.values()
         await thread.look()
-        await thread.run(**given)
+        await thread.run(command={"resume": resume})
         assert thread.error is not None
         shown = " ".join(thread.error.values())
         for text in texts:
             assert text in shown
-            assert text in server.log.read_text()
+            assert text in web.server.log.read_text()
         assert "pydantic" not in shown
         with pytest.raises(UnprocessableEntityError, match="unknown mode 'kode'; the modes are"):
-            await client.threads.update_state(thread.id, {"mode": "kode"})
+            await web.client.threads.update_state(thread.id, {"mode": "kode"})
         assert await thread.values() == before
         assert len(await thread.waiting()) == 1
 
+    server = web.server
     length = len(server.log.read_text())
-    await asyncio.gather(*(attempt(given, texts) for given, texts in WRONG))
+    await asyncio.gather(*(attempt(*row) for row in WRONG))
     with socket.create_connection((server.host, server.port)) as closing:  # as a tab that is closed
         head = b"POST /threads/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
         closing.sendall(head + b"Content-Type: application/json\r\n\r\n{")
@@ -76,10 +75,9 @@ async def test_wrong_input_is_explained_and_changes_nothing(
         assert text not in log
 
 
-async def test_a_run_cannot_be_deleted_and_its_thread_can(client: LangGraphClient) -> None:
+async def test_a_run_cannot_be_deleted_and_its_thread_can(web: Web) -> None:
     """The server would take the run's checkpoints out of the thread."""
-    thread = await Thread.new(client)
-    await thread.say("list")
+    client, thread = web.client, await web.say("list")
     before = await client.threads.get_state(thread.id)
     (run,) = await client.runs.list(thread.id)
     with pytest.raises(UnprocessableEntityError, match="delete the thread"):
@@ -91,51 +89,39 @@ async def test_a_run_cannot_be_deleted_and_its_thread_can(client: LangGraphClien
         await client.threads.get_state(thread.id)
 
 
-BARE: Any = {"resume": {"decisions": [APPROVE]}}
-
-
-async def test_an_answer_may_name_the_checkpoint_of_its_question_and_no_other(
-    server: Server, client: LangGraphClient
-) -> None:
+async def test_an_answer_may_name_the_checkpoint_of_its_question_and_no_other(web: Web) -> None:
     """As chat UIs do that show a thread's history."""
-    thread = await Thread.new(client)
-    await thread.say("run echo once >> named.log", mode="code")
-    state: Any = await client.threads.get_state(thread.id)
+    thread = await web.say("run echo once >> named.log", mode="code")
+    state: Any = await web.client.threads.get_state(thread.id)
+    named = {"resume": {**BARE["resume"], "question": await thread.question()}}
     await thread.run(command=BARE, checkpoint=state["checkpoint"])
     assert thread.error is None
-    older = state["checkpoint"]["checkpoint_id"]
-    named = {"resume": {**BARE["resume"], "question": state["interrupts"][0]["value"]["question"]}}
+    older = {"checkpoint_id": state["checkpoint"]["checkpoint_id"]}
     with pytest.raises(ConflictError, match="the thread has gone on"):
         await thread.run(command=BARE)
+    ways: list[Any] = [{"checkpoint": state["checkpoint"]}, older, {"context": older}]
     for question in (None, "run echo twice >> named.log"):
         if question:
             await thread.say(question)
-        for given in (
-            {"checkpoint": state["checkpoint"]},
-            {"checkpoint_id": older},
-            {"config": {"configurable": {"checkpoint_id": older}}},
-            {"context": {"checkpoint_id": older}},
-        ):
+        for given in (*ways, {"config": {"configurable": older}}):
             for answer in (BARE, named):
                 with pytest.raises(ConflictError, match="the thread has gone on"):
                     await thread.run(command=answer, **given)
-    assert (server.workspace / "named.log").read_text() == "once\n"
+    assert web.file("named.log").read_text() == "once\n"
 
 
-async def test_a_program_answers_at_once_as_langgraphs_docs_show_it(
-    server: Server, client: LangGraphClient
-) -> None:
+async def test_a_program_answers_at_once_as_langgraphs_docs_show_it(web: Web) -> None:
     """Stream until the interrupt, read the state or not, resume; twenty times, with no waiting."""
     approve = [Command(resume={"decisions": [APPROVE]})] * 2
     for number in range(20):
-        thread, name = (await client.threads.create())["thread_id"], f"at-once-{number}.txt"
+        thread, name = await Thread.new(web.client), f"at-once-{number}.txt"
         said: Any = {"input": {"messages": [{"role": "user", "content": f"write {name}: x"}]}}
         for given in (said, *({"command": each} for each in approve)):
-            async for part in client.runs.stream(thread, "agent", **given):
+            async for part in web.client.runs.stream(thread.id, "agent", **given):
                 assert part.event != "error", part
             if number % 2:
-                await client.threads.get_state(thread)
-        assert (server.workspace / name).read_text() == "x"
+                await thread.values()
+        assert web.file(name).read_text() == "x"
 
 
 @pytest.mark.parametrize("transport", ["sse", "websocket"])
@@ -150,32 +136,27 @@ async def test_the_clients_event_streaming_is_told_what_to_use(
 
 
 @pytest.mark.parametrize("names_checkpoint", [True, False])
-async def test_marked_as_resolved_in_agent_chat_ui(
-    server: Server, client: LangGraphClient, *, names_checkpoint: bool
-) -> None:
-    thread = await Thread.new(client)
-    await thread.say("write resolved.txt: x", mode="code")
-    state: Any = await client.threads.get_state(thread.id)
+async def test_marked_as_resolved_in_agent_chat_ui(web: Web, *, names_checkpoint: bool) -> None:
+    thread = await web.say("write resolved.txt: x", mode="code")
+    state: Any = await web.client.threads.get_state(thread.id)
     given = {"checkpoint": state["checkpoint"]} if names_checkpoint else {}
     await thread.run(input={}, command={"goto": "__end__"}, **given)
     assert (thread.error, thread.nodes) == (None, [])
-    assert (await client.threads.get(thread.id))["status"] == "idle"
+    assert (await web.client.threads.get(thread.id))["status"] == "idle"
     assert not await thread.waiting()
     await thread.say("hello")
     assert thread.nodes == ["intake", "code"]
-    assert not (server.workspace / "resolved.txt").exists()
+    assert not web.file("resolved.txt").exists()
 
 
-async def test_a_long_turn(client: LangGraphClient) -> None:
+async def test_a_long_turn(web: Web) -> None:
     """LangGraph stops a run after 25 steps by default, and the server has its own default."""
-    thread = await Thread.new(client)
-    await thread.say("\n".join(["search nothing"] * 60))
+    thread = await web.say("\n".join(["search nothing"] * 60))
     assert thread.error is None
     assert thread.nodes.count("act") == 60
     await thread.run(input={"compact": True})
     assert thread.nodes == ["intake", "compact_history"]
-    history: list[Any] = list(await client.threads.get_history(thread.id, limit=3))
-    state, *earlier = history
+    state, *earlier = list[Any](await web.client.threads.get_history(thread.id, limit=3))
     first, *_, last = state["values"]["messages"]
     assert "The user said:\n- search nothing search" in first["content"]
     assert "tokens instead of" in state["values"]["notices"][0]
@@ -195,25 +176,22 @@ async def test_the_graph_and_its_input_can_be_seen(client: LangGraphClient) -> N
     assert keys <= schemas["input_schema"]["properties"].keys()
 
 
-async def test_commands_that_wait_hold_up_no_other_thread(
-    server: Server, client: LangGraphClient
-) -> None:
+async def test_commands_that_wait_hold_up_no_other_thread(web: Web) -> None:
     """As many as once were all the runs that could go on at a time."""
-    waiting = [await Thread.new(client) for _ in range(10)]
 
-    async def wait(number: int, thread: Thread) -> None:
+    async def wait(number: int) -> Thread:
         command = f"run touch waits{number}; until [ -e all-may-end ]; do sleep 0.2; done"
-        await thread.say(command, mode="code")
+        thread = await web.say(command, mode="code")
         await thread.decide(APPROVE)
+        return thread
 
-    runs = [asyncio.create_task(wait(*each)) for each in enumerate(waiting)]
-    await until(lambda: len([*server.workspace.glob("waits*")]) == len(waiting))
-    other = await Thread.new(client)
+    runs = [asyncio.create_task(wait(number)) for number in range(10)]
+    await until(lambda: len([*web.server.workspace.glob("waits*")]) == len(runs))
     try:
-        await other.say("list")
+        other = await web.say("list")
         assert not any(run.done() for run in runs), "a command may have come to its time limit"
     finally:
-        (server.workspace / "all-may-end").touch()
+        web.file("all-may-end").touch()
     await asyncio.gather(*runs)
     assert "waits0" in str(await other.values())
 

@@ -7,10 +7,9 @@ from typing import Any
 import httpx
 import pytest
 from httpx import HTTPStatusError
-from langgraph_sdk.client import LangGraphClient
 
 from tests.harness.conversation import APPROVE, SECONDS, until
-from tests.harness.server import Server, Thread
+from tests.harness.server import Server, Thread, Web
 from tests.tools.sandbox.commands import needs_sandbox
 
 MODES = """
@@ -42,15 +41,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @needs_sandbox
-async def test_a_command_runs_unasked_and_only_where_it_may(
-    server: Server, client: LangGraphClient
-) -> None:
-    thread = await Thread.new(client)
-    await thread.say("run echo made > made.txt", mode="code")
+async def test_a_command_runs_unasked_and_only_where_it_may(web: Web) -> None:
+    thread, made = await web.say("run echo made > made.txt", mode="code"), web.file("made.txt")
     assert thread.nodes == ["intake", "code", "act", "code"]
-    assert (server.workspace / "made.txt").read_text() == "made\n"
-    home = server.folder / "home"
-    await thread.say(f"run cat {home}/* {server.folder}/*.sqlite; ls -A /tmp")
+    assert made.read_text() == "made\n"
+    folder = web.server.folder
+    await thread.say(f"run cat {folder}/home/* {folder}/*.sqlite; ls -A /tmp")
     shown = str(await thread.values())
     assert "roleDefinition: You run the tests" not in shown, "the agent's own files are hidden"
     assert "SQLite format" not in shown
@@ -58,21 +54,17 @@ async def test_a_command_runs_unasked_and_only_where_it_may(
         await thread.say(f"run echo evil > made.txt; touch {mode}.md", mode=mode)
         assert "act" in thread.nodes
         assert "could not change the workspace" in str(await thread.values())
-        assert (server.workspace / "made.txt").read_text() == "made\n"
-        assert not (server.workspace / f"{mode}.md").exists()
+        assert (made.read_text(), web.file(f"{mode}.md").exists()) == ("made\n", False)
 
 
 @needs_sandbox
-async def test_a_copy_of_a_thread_runs_nothing_again_that_runs_unasked(
-    server: Server, client: LangGraphClient, http: httpx.AsyncClient
-) -> None:
-    thread, log = await Thread.new(client), server.workspace / "copied.txt"
+async def test_a_copy_of_a_thread_runs_nothing_again_that_runs_unasked(web: Web) -> None:
+    thread, log = await Thread.new(web.client), web.file("copied.txt")
     line = "run echo one >> copied.txt; until [ -e go.txt ]; do sleep 0.05; done"
     run = asyncio.create_task(thread.say(line, mode="code"))
     await until(log.exists)
-    copied = await http.post(f"/threads/{thread.id}/copy", json={})
-    copy = Thread(client, copied.json()["thread_id"])
-    (server.workspace / "go.txt").touch()
+    copy = await web.copy(thread)
+    web.file("go.txt").touch()
     await run
     await copy.run(input=None)
     values = await copy.values()
@@ -86,55 +78,48 @@ async def test_without_sub_tasks_no_mode_lists_the_tool_for_one(http: httpx.Asyn
     assert "execute_command" in tools["tester"]
 
 
-async def test_a_second_answer_is_refused_and_approves_nothing_else(
-    server: Server, client: LangGraphClient
-) -> None:
+async def test_a_second_answer_is_refused_and_approves_nothing_else(web: Web) -> None:
     """It does not wait for the first, whose run asks the next question.
 
     The approved command ends when all the others have been answered.
     """
-    thread = await Thread.new(client)
     program = "run until [ -e others-done ]; do sleep 0.05; done\nwrite second-answer.txt: x"
-    await thread.say(program, approvals="manual", mode="code")
+    thread = await web.say(program, approvals="manual", mode="code")
     await thread.look()
     resume: Any = {"decisions": [APPROVE]}
     refused: list[str] = []
 
     async def answer(**how: Any) -> str:
         try:
-            await client.runs.wait(thread.id, "agent", command={"resume": resume}, **how)
+            await web.client.runs.wait(thread.id, "agent", command={"resume": resume}, **how)
         except HTTPStatusError as error:
             assert error.response.status_code == 409
             refused.append("conflict")
-            if len(refused) == len(strategies) - 1:
-                (server.workspace / "others-done").touch()
+            if len(refused) == 3:
+                web.file("others-done").touch()
             return "conflict"
         return "taken"
 
-    strategies: list[dict[str, Any]] = [{}, {}]
-    strategies += [{"multitask_strategy": name} for name in ("enqueue", "interrupt")]
-    outcomes = await asyncio.gather(*(answer(**how) for how in strategies))
+    ways: list[Any] = [{"multitask_strategy": name} for name in ("enqueue", "interrupt")]
+    outcomes = await asyncio.gather(*(answer(**how) for how in ({}, {}, *ways)))
     assert sorted(outcomes) == ["conflict"] * 3 + ["taken"]
-    assert [each["name"] for each in await thread.waiting()] == ["write_file"]
-    assert not (server.workspace / "second-answer.txt").exists()
+    assert await thread.asked() == ["write_file"]
+    assert not web.file("second-answer.txt").exists()
 
 
 @pytest.mark.parametrize("way", ["/stream", "/wait", ""])
-async def test_a_bare_answer_is_for_a_question_that_its_client_has_seen(
-    server: Server, client: LangGraphClient, http: httpx.AsyncClient, way: str
-) -> None:
+async def test_a_bare_answer_is_for_a_question_that_its_client_has_seen(web: Web, way: str) -> None:
     """A second click in a browser, on the question before, is none; nor is what others read."""
-    http.headers["origin"] = server.url
-    thread = await Thread.new(client)
+    http = web.http
+    http.headers["origin"] = web.server.url
+    lines = "write one.txt: 1\nwrite two.txt: 2\nwrite three.txt: 3"
+    thread = await web.say(lines, mode="code", approvals="manual")
     path = f"/threads/{thread.id}"
     bare: Any = {"assistant_id": "agent", "command": {"resume": {"decisions": [APPROVE]}}}
 
     async def click() -> int:
         return (await http.post(f"{path}/runs{way}", json=bare)).status_code
 
-    await thread.say(
-        "write one.txt: 1\nwrite two.txt: 2\nwrite three.txt: 3", mode="code", approvals="manual"
-    )
     assert await click() == 409, "asked a moment ago"
     await thread.look()
     assert await click() == 409, "another client has looked, this one has not"
@@ -159,5 +144,5 @@ async def test_a_bare_answer_is_for_a_question_that_its_client_has_seen(
 
 async def until_asked(thread: Thread, file: str) -> None:
     async with asyncio.timeout(SECONDS):
-        while [request["args"]["path"] for request in await thread.waiting()] != [file]:
+        while await thread.asked("path") != [file]:
             await asyncio.sleep(0.02)

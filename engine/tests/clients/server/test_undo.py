@@ -11,7 +11,7 @@ import pytest
 from modeshift import APPROVE, UserError, open_agent
 from tests.harness.conversation import until
 from tests.harness.place import UserFolders
-from tests.harness.server import Server, running
+from tests.harness.server import Server, Web, running
 
 CODE = {"mode": "code", "approvals": "auto"}
 
@@ -40,31 +40,36 @@ async def test_a_message_goes_back_and_forth(server: Server, place: UserFolders)
             await thread.undo("last", preview["digest"])
 
 
-async def test_a_message_goes_back_by_its_routes_alone(
-    server: Server, http: httpx.AsyncClient
-) -> None:
-    file = server.workspace / f"{uuid4()}.txt"
-    id = (await http.post("/threads", json={})).json()["thread_id"]
-    for text in ("hello", f"write {file.name}: 1"):
-        given = {"messages": [{"role": "user", "content": text}], **CODE}
-        run = {"assistant_id": "agent", "input": given}
-        (await http.post(f"/threads/{id}/runs/wait", json=run)).raise_for_status()
+async def test_a_message_goes_back_by_its_routes_alone(web: Web) -> None:
+    """And facts are still not taken from outside, nor a body that is none, or another page's."""
+    file, http = web.file(f"{uuid4()}.txt"), web.http
+    thread = await web.say("hello", **CODE)
+    await thread.say(f"write {file.name}: 1", **CODE)
+    path = f"/threads/{thread.id}"
     for message, is_there, said in (("last", False, 1), ("back", True, 2)):
-        shown = (await http.get(f"/threads/{id}/undo", params={"message": message})).json()
+        shown = await web.get(thread, f"undo?message={message}")
         assert [*shown.get("files", shown)] == [file.name], shown
         body = {"message": message, "digest": shown["digest"]}
-        assert (await http.post(f"/threads/{id}/undo", json=body)).json() == shown
+        assert (await http.post(f"{path}/undo", json=body)).json() == shown
         assert file.exists() is is_there
-        values = (await http.get(f"/threads/{id}/state")).json()["values"]
+        values = await thread.values()
         assert [each["type"] for each in values["messages"]].count("human") == said
         assert values["facts"]["mode"] == ["?files_changed"]
+    answer = await http.post(f"{path}/state", json={"values": {"facts": {"mode": ["x"]}}})
+    assert "code computes it" in answer.text
+    as_json = {"content-type": "application/json"}
+    for wrong in ("[]", "no", '{"message": "last"}', '{"digest": "0", "message": ["last"]}'):
+        answer = await http.post(f"{path}/undo", content=wrong, headers=as_json)
+        assert answer.status_code == 422, wrong
+    foreign = {"origin": "https://evil.example"}
+    assert (await http.get(f"{path}/undo", headers=foreign)).status_code == 403
+    for id in (uuid4(), "nonsense"):
+        assert (await http.get(f"/threads/{id}/undo")).status_code == 404
 
 
-async def test_a_run_that_goes_on_is_not_undone(
-    server: Server, place: UserFolders, http: httpx.AsyncClient
-) -> None:
-    began = server.workspace / str(uuid4())
-    async with open_agent(place.settings(), address=server.url) as agents:
+async def test_a_run_that_goes_on_is_not_undone(place: UserFolders, web: Web) -> None:
+    began = web.file(str(uuid4()))
+    async with open_agent(place.settings(), address=web.server.url) as agents:
         thread = agents.thread()
         question = await thread.say(f"run touch {began.name}; sleep 600", **CODE)
         assert question is not None
@@ -76,42 +81,20 @@ async def test_a_run_that_goes_on_is_not_undone(
                 await thread.undo("last", digest)
         await run
         await events.aclose()  # type: ignore[attr-defined]  # which stops it
-        while (await http.get(f"/threads/{thread.id}")).json()["status"] == "busy":
+        while (await web.http.get(f"/threads/{thread.id}")).json()["status"] == "busy":
             await asyncio.sleep(0.05)
         stays = (await thread.undo())["stays"]
         assert any("without a sandbox" in text for text in stays)
     assert began.exists()
 
 
-async def test_facts_are_still_not_taken_from_outside(
-    server: Server, place: UserFolders, http: httpx.AsyncClient
-) -> None:
-    async with open_agent(place.settings(), address=server.url) as agents:
-        thread = agents.thread()
-        await thread.say("hello", **CODE)
-    path = f"/threads/{thread.id}"
-    answer = await http.post(f"{path}/state", json={"values": {"facts": {"mode": ["x"]}}})
-    assert "code computes it" in answer.text
-    for body in ("[]", "no", '{"message": "last"}', '{"digest": "0", "message": ["last"]}'):
-        answer = await http.post(
-            f"{path}/undo", content=body, headers={"content-type": "application/json"}
-        )
-        assert answer.status_code == 422, body
-    foreign = {"origin": "https://evil.example"}
-    assert (await http.get(f"{path}/undo", headers=foreign)).status_code == 403
-    assert (await http.get(f"/threads/{uuid4()}/undo")).status_code == 404
-    assert (await http.get("/threads/nonsense/undo")).status_code == 404
-
-
 def test_another_users_thread_is_not_undone(tmp_path: Path) -> None:
     tokens = "ann:token-of-ann-0123456789,bob:token-of-bob-0123456789"
+    names = ({"authorization": f"Bearer token-of-{name}-0123456789"} for name in ("ann", "bob"))
     with running(tmp_path, AUTH_TOKEN=tokens) as server, ExitStack() as clients:
-        headers = (
-            {"authorization": f"Bearer token-of-{name}-0123456789"} for name in ("ann", "bob")
-        )
         ann, bob, nobody = (
             clients.enter_context(httpx.Client(base_url=server.url, headers=given))
-            for given in (*headers, {})
+            for given in (*names, {})
         )
         id = ann.post("/threads", json={}).json()["thread_id"]
         run = {"assistant_id": "agent", "input": {"messages": "write a.txt: a", **CODE}}
@@ -126,5 +109,4 @@ def test_another_users_thread_is_not_undone(tmp_path: Path) -> None:
         assert ann.post(f"/threads/{id}/undo", json=body).json() == preview
         assert not (server.workspace / "a.txt").exists()
         assert ann.delete(f"/threads/{id}").is_success
-        store = server.folder / "checkpoints.sqlite.undo"
-        assert not [*store.glob("*/calls")]
+        assert not [*(server.folder / "checkpoints.sqlite.undo").glob("*/calls")]

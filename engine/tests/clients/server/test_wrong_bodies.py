@@ -1,7 +1,4 @@
-"""What a client may send and the server keeps, with something wrong in it: on the real dev server.
-
-Nothing of it is kept: a 422 says what is wrong, and the thread can be read and goes on.
-"""
+"""What a client may send wrongly: a 422 says what is wrong, nothing is kept, and all goes on."""
 
 import asyncio
 import json
@@ -10,10 +7,9 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
-from langgraph_sdk.client import LangGraphClient
 
 from tests.harness.conversation import APPROVE
-from tests.harness.server import Server, Thread
+from tests.harness.server import Thread, Web
 
 LEFT_OUT: Any = [5, "x", True, ["x"], [["a", "b"]], {"a": 5}]
 OF_CONFIG: dict[str, list[Any]] = {
@@ -82,8 +78,8 @@ async def test_a_run_with_a_wrong_body_leaves_its_thread_as_it_was(http: httpx.A
     assert (await http.post("/threads/search", json={"limit": 1000})).status_code == 200
 
 
-async def test_what_fits_is_taken(client: LangGraphClient) -> None:
-    thread = await Thread.new(client)
+async def test_what_fits_is_taken(web: Web) -> None:
+    thread = await Thread.new(web.client)
     config: Any = {
         "tags": ["a"],
         "metadata": {"a": [5]},
@@ -93,21 +89,18 @@ async def test_what_fits_is_taken(client: LangGraphClient) -> None:
         "configurable": {"my own": [5], "checkpoint_ns": ""},
     }
     await thread.run(input=HELLO, config=config)
-    assert thread.error is None
-    assert thread.nodes == ["intake", "ask"]
+    assert (thread.error, thread.nodes) == (None, ["intake", "ask"])
 
 
-async def test_an_assistant_or_a_cron_with_a_wrong_config_is_not_kept(
-    http: httpx.AsyncClient,
-) -> None:
+async def test_an_assistant_or_cron_with_a_wrong_config_is_not_kept(web: Web) -> None:
+    http = web.http
     assistant = {"graph_id": "agent", "name": "mine"}
     mine = f"/assistants/{(await http.post('/assistants', json=assistant)).json()['assistant_id']}"
     before = (await http.get(mine)).json()
     crons = (await http.post("/runs/crons/count", json={})).json()
-    wrong: list[dict[str, Any]] = [{"config": config} for config in CONFIGS]
-    wrong += [{"context": place} for place in PLACES]
     cron = {"assistant_id": "agent", "schedule": "0 0 1 1 *", "input": HELLO}
-    for body in wrong:
+    wrong: list[Any] = [{"config": config} for config in CONFIGS]
+    for body in (*wrong, *({"context": place} for place in PLACES)):
         for answer in (
             await http.post("/assistants", json={**assistant, **body}),
             await http.patch(mine, json=body),
@@ -119,10 +112,9 @@ async def test_an_assistant_or_a_cron_with_a_wrong_config_is_not_kept(
     assert (await http.delete(mine)).status_code == 204
 
 
-async def test_nobody_changes_the_served_assistant_without_a_token(
-    http: httpx.AsyncClient, client: LangGraphClient
-) -> None:
-    (served,) = await client.assistants.search(metadata={"created_by": "system"})
+async def test_nobody_changes_the_served_assistant_without_a_token(web: Web) -> None:
+    http = web.http
+    (served,) = await web.client.assistants.search(metadata={"created_by": "system"})
     path = f"/assistants/{served['assistant_id']}"
     for answer in (
         await http.patch(path, json={"config": {"recursion_limit": 1}}),
@@ -131,7 +123,7 @@ async def test_nobody_changes_the_served_assistant_without_a_token(
         await http.delete(path),
     ):
         assert (answer.status_code, "cannot be changed" in answer.text) == (403, True)
-    assert await client.assistants.get(served["assistant_id"]) == served
+    assert await web.client.assistants.get(served["assistant_id"]) == served
 
 
 FORGED: list[dict[str, Any]] = [
@@ -141,17 +133,13 @@ FORGED: list[dict[str, Any]] = [
 ]
 
 
-async def test_a_forged_phase_or_subtask_is_explained_and_changes_nothing(
-    server: Server, http: httpx.AsyncClient, client: LangGraphClient
-) -> None:
-    thread = await Thread.new(client)
-    await thread.say("write forged.txt: x", mode="code")
-    before = await client.threads.get_state(thread.id)
+async def test_a_forged_phase_or_subtask_is_explained_and_changes_nothing(web: Web) -> None:
+    thread = await web.say("write forged.txt: x", mode="code")
+    before = await web.client.threads.get_state(thread.id)
     for forged, node in product(FORGED, (None, "intake", "code", "review")):
         values = {"values": forged, "as_node": node} if node else {"values": forged}
-        answer = await http.post(f"/threads/{thread.id}/state", json=values)
+        answer = await web.http.post(f"/threads/{thread.id}/state", json=values)
         assert (answer.status_code, "detail" in answer.text) == (422, True), answer.text
-    assert await client.threads.get_state(thread.id) == before
+    assert await web.client.threads.get_state(thread.id) == before
     await thread.decide(APPROVE)
-    assert (server.workspace / "forged.txt").exists()
-    (server.workspace / "forged.txt").unlink()
+    web.file("forged.txt").unlink()
