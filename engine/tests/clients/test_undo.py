@@ -28,15 +28,8 @@ __all__ = ["run"]
 LAST, BACK = "last", "back"
 FIRST = {"old.txt": "old", "folder/in.txt": "in", "run.sh": "#!/bin/sh\n", "bytes": "\0\x01"}
 CODE = {"mode": "code", "approvals": "auto"}
-
-
-@pytest.fixture
-async def agents(place: UserFolders) -> AsyncIterator[Agents]:
-    for name, text in FIRST.items():
-        place.rule(name, text)
-    (place.workspace / "run.sh").chmod(0o755)
-    async with open_agent(place.settings(sandbox="auto")) as agents:
-        yield agents
+REMEMBER = {**APPROVE, "remember": True}
+NOT_KNOWN = "what it changed is not known"
 
 
 def read(workspace: Path) -> dict[str, str]:
@@ -56,11 +49,59 @@ async def say(thread: Thread, *texts: str, **host: str) -> None:
             question = await thread.answer(question, answers)
 
 
-async def undo(thread: Thread, message: str = "last") -> dict[str, Any]:
+async def undo(thread: Thread, message: str = LAST) -> dict[str, Any]:
     preview = await thread.undo(message)
     done = await thread.undo(message, preview["digest"])
     assert done == {**preview, "stays": done["stays"]}
     return done
+
+
+async def list_said(thread: Thread) -> list[Any]:
+    return [each for each in await thread.history() if each.type == "human"]
+
+
+async def show(thread: Thread) -> dict[str, Any]:
+    return (await thread.state()).values
+
+
+@dataclass
+class Work:
+    """A thread of an agent in a workspace with files, and what is kept to undo it."""
+
+    agents: Agents
+    workspace: Path
+    store: Path
+
+    def __post_init__(self) -> None:
+        self.thread = self.agents.thread()
+
+    @property
+    def files(self) -> dict[str, str]:
+        return read(self.workspace)
+
+    async def say(self, *texts: str, **host: str) -> None:
+        await say(self.thread, *texts, **host)
+
+    async def undo(self, message: str = LAST) -> dict[str, Any]:
+        return await undo(self.thread, message)
+
+    async def refuses(self, words: str, message: str = LAST, digest: str | None = None) -> None:
+        with pytest.raises(UserError, match=words):
+            await self.thread.undo(message, digest)
+
+    def find_kept(self, data: bytes) -> Path:
+        """The file of the store that has what a file of the workspace held."""
+        (kept,) = [f for f in self.store.rglob("*") if f.is_file() and f.read_bytes() == data]
+        return kept
+
+
+@pytest.fixture
+async def work(place: UserFolders) -> AsyncIterator[Work]:
+    for name, text in FIRST.items():
+        place.rule(name, text)
+    (place.workspace / "run.sh").chmod(0o755)
+    async with open_agent(place.settings(sandbox="auto")) as agents:
+        yield Work(agents, place.workspace, Path(f"{place.settings().checkpoints}.undo"))
 
 
 @dataclass
@@ -151,145 +192,112 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 async def test_files_go_back_and_what_is_not_the_threads_stays(
-    case: Case, agents: Agents, place: UserFolders
+    case: Case, work: Work, place: UserFolders
 ) -> None:
-    outside = {place.root / "outside": "outside", place.root / "outside.d/in.txt": "outside"}
-    outside[place.root / "outside.d/b.txt"] = "outside"
+    names = ("outside", "outside.d/in.txt", "outside.d/b.txt")
+    outside = {place.root / name: "outside" for name in names}
     (place.root / "outside.d").mkdir()
     for file, text in outside.items():
         file.write_text(text)
     (place.workspace / "large").write_bytes(bytes(2_000_000))
     place.rule(".gitignore", "ignored.txt\n")
     place.rule("ignored.txt", "x")
-    before = read(place.workspace)
-    thread = agents.thread()
-    await say(thread, "hello", case.says)
-    after = read(place.workspace)
+    before = work.files
+    await work.say("hello", case.says)
+    after = work.files
     case.meddles(place.workspace)
-    now = read(place.workspace)
-    done = await undo(thread)
+    now = work.files
+    done = await work.undo()
     path, _, words = case.stays.partition(" ")
     kept = {name: does for name, does in done["files"].items() if "stays as it is" in does}
     assert [*kept] == [path] * bool(path)
     assert all(words in does for does in kept.values())
-    expected = {name: text for name, text in now.items() if name not in after}
-    expected |= {name: text for name, text in now.items() if after.get(name) != text}
-    left = read(place.workspace)
+    left = work.files
     if not case.stays:
         assert left == before
         assert (place.workspace / "run.sh").stat().st_mode & 0o777 == 0o755
-    for name, text in expected.items():
-        assert left[name] == text  # what somebody else did
+    for name, text in now.items():
+        assert after.get(name) == text or left[name] == text  # what somebody else did
     assert {file: file.read_text() for file in outside} == outside
-    assert [message.type for message in await thread.history()] == ["human", "ai"]
+    assert [message.type for message in await work.thread.history()] == ["human", "ai"]
 
 
 async def test_nothing_that_is_hidden_or_secret_is_ever_kept(
-    agents: Agents, place: UserFolders
+    work: Work, place: UserFolders
 ) -> None:
-    hidden = {
-        ".rooignore": "private\n",
-        ".gitignore": "built\n",
-        "private/a.txt": "HIDDEN1",
-        "built/a.txt": "HIDDEN2",
-        ".env": "HIDDEN3",
-        "key.pem": "HIDDEN4",
-        "node_modules/a.js": "HIDDEN5",
-        ".git/config": "HIDDEN6",
-    }
-    for name, text in hidden.items():
+    hidden = ("private/a.txt", "built/a.txt", ".env", "key.pem", "node_modules/a.js", ".git/config")
+    for name, text in ((".rooignore", "private\n"), (".gitignore", "built\n")):
         place.rule(name, text)
-    thread = agents.thread()
-    await say(thread, "run echo shown > a.txt", "write .env: HIDDEN7", "write .env: HIDDEN8")
-    store = Path(f"{place.settings().checkpoints}.undo")
-    kept = [file.read_bytes() for file in store.rglob("*") if file.is_file()]
+    for name in hidden:
+        place.rule(name, f"HIDDEN {name}")
+    await work.say("run echo shown > a.txt", "write .env: HIDDEN7", "write .env: HIDDEN8")
+    kept = [file.read_bytes() for file in work.store.rglob("*") if file.is_file()]
     assert b"old" in kept
     assert not any(b"HIDDEN" in data for data in kept)
-    preview = await thread.undo()
+    preview = await work.thread.undo()
     assert preview["files"] == {".env": "stays as it is: it may hold secrets"}
-    modes = {file.stat().st_mode & 0o777 for file in (store, *store.rglob("*"))}
+    modes = {file.stat().st_mode & 0o777 for file in (work.store, *work.store.rglob("*"))}
     assert modes == {0o700, 0o600}
 
 
-async def test_turns_go_back_one_by_one_and_forth(agents: Agents, place: UserFolders) -> None:
-    thread = agents.thread()
+async def test_turns_go_back_one_by_one_and_forth(work: Work) -> None:
     texts = ("write a.txt: 1", "write a.txt: 2", "run echo 3 > a.txt; rm old.txt")
-    states = [read(place.workspace)]
+    states = [work.files]
     for text in texts:
-        await say(thread, text)
-        states.append(read(place.workspace))
+        await work.say(text)
+        states.append(work.files)
     for n in (2, 1, 0):
-        await undo(thread)
-        assert read(place.workspace) == states[n]
-        said = [each.text for each in await thread.history() if each.type == "human"]
-        assert said == [*texts[:n]]
-    with pytest.raises(UserError, match="no message 'last' of yours"):
-        await thread.undo()
-    await undo(thread, BACK)  # only the last one goes back
-    assert read(place.workspace) == states[1]
-    await undo(thread, BACK)
-    assert read(place.workspace) == states[0]
-    await say(thread, "write a.txt: 4")
-    await undo(thread, BACK)  # with what was done since
-    assert read(place.workspace) == states[1]
-    assert [each.text for each in await thread.history() if each.type == "human"] == [texts[0]]
+        await work.undo()
+        assert work.files == states[n]
+        assert [each.text for each in await list_said(work.thread)] == [*texts[:n]]
+    await work.refuses("no message 'last' of yours")
+    for state in (states[1], states[0]):
+        await work.undo(BACK)  # only the last one goes back
+        assert work.files == state
+    await work.say("write a.txt: 4")
+    await work.undo(BACK)  # with what was done since
+    assert work.files == states[1]
+    assert [each.text for each in await list_said(work.thread)] == [texts[0]]
 
 
-async def test_several_turns_go_back_at_once(agents: Agents, place: UserFolders) -> None:
-    before = read(place.workspace)
-    thread = agents.thread()
-    await say(thread, "write a.txt: 1", "run echo 2 > a.txt", "write old.txt: 3", "run mv a.txt b")
-    first = next(each for each in await thread.history() if each.type == "human")
-    after = read(place.workspace)
-    await undo(thread, str(first.id))
-    assert (read(place.workspace), await thread.history()) == (before, [])
-    await undo(thread, BACK)
-    assert read(place.workspace) == after
-    assert len([each for each in await thread.history() if each.type == "human"]) == 4
+async def test_several_turns_go_back_at_once(work: Work) -> None:
+    before, thread = work.files, work.thread
+    await work.say("write a.txt: 1", "run echo 2 > a.txt", "write old.txt: 3", "run mv a.txt b")
+    first, after = (await list_said(thread))[0], work.files
+    await work.undo(str(first.id))
+    assert (work.files, await thread.history()) == (before, [])
+    await work.undo(BACK)
+    assert (work.files, len(await list_said(thread))) == (after, 4)
 
 
-async def test_it_is_refused_in_one_line_and_changes_nothing(
-    agents: Agents, place: UserFolders
-) -> None:
-    thread = agents.thread()
-    with pytest.raises(UserError, match="no message 'last' of yours"):
-        await thread.undo()
-    await say(thread, "hello", "write old.txt: new")
-    preview, before = await thread.undo(), read(place.workspace)
-    with pytest.raises(UserError, match="there is no undo"):
-        await thread.undo(BACK)
-    answer = next(each for each in await thread.history() if each.type == "ai")
+async def test_it_is_refused_in_one_line_and_changes_nothing(work: Work) -> None:
+    await work.refuses("no message 'last' of yours")
+    await work.say("hello", NEW)
+    preview, before = await work.thread.undo(), work.files
+    digest, another = preview["digest"], "another undo by now"
+    await work.refuses("there is no undo", BACK)
+    answer = next(each for each in await work.thread.history() if each.type == "ai")
     for wrong in (str(uuid4()), "", "nonsense", str(answer.id), "../last"):
-        with pytest.raises(UserError, match="no message"):
-            await thread.undo(wrong)
-    for digest in ("", "0" * 16, preview["digest"].upper() + "x"):
-        with pytest.raises(UserError, match="another undo by now"):
-            await thread.undo(LAST, digest)
-    (place.workspace / "old.txt").write_text("mine")
-    with pytest.raises(UserError, match="another undo by now"):
-        await thread.undo(LAST, preview["digest"])
-    (place.workspace / "old.txt").write_text("new")
-    await say(thread, "hello again")
-    with pytest.raises(UserError, match="another undo by now"):
-        await thread.undo(LAST, preview["digest"])
-    assert read(place.workspace) == before
+        await work.refuses("no message", wrong)
+    for wrong in ("", "0" * 16, digest.upper() + "x"):
+        await work.refuses(another, LAST, wrong)
+    (work.workspace / "old.txt").write_text("mine")
+    await work.refuses(another, LAST, digest)
+    (work.workspace / "old.txt").write_text("new")
+    await work.say("hello again")
+    await work.refuses(another, LAST, digest)
+    assert work.files == before
 
 
-async def test_a_turn_that_runs_is_not_undone_and_one_that_was_stopped_is(
-    agents: Agents, place: UserFolders
-) -> None:
-    thread = agents.thread()
-    before = read(place.workspace)
-    run = asyncio.ensure_future(say(thread, "run rm old.txt; echo > began; sleep 600"))
-    await until((place.workspace / "began").exists)
+async def test_a_turn_that_runs_is_not_undone_and_one_that_was_stopped_is(work: Work) -> None:
+    before = work.files
+    run = asyncio.ensure_future(work.say("run rm old.txt; echo > began; sleep 600"))
+    await until((work.workspace / "began").exists)
     for digest in (None, "0"):
-        with pytest.raises(UserError, match="a run goes on"):
-            await thread.undo(LAST, digest)
-    await thread.stop()
+        await work.refuses("a run goes on", LAST, digest)
+    await work.thread.stop()
     await asyncio.wait({run})
-    done = await undo(thread)
-    assert done["stays"] == []
-    assert read(place.workspace) == before
+    assert ((await work.undo())["stays"], work.files) == ([], before)
 
 
 async def test_what_cannot_go_back_is_named(place: UserFolders) -> None:
@@ -300,88 +308,84 @@ async def test_what_cannot_go_back_is_named(place: UserFolders) -> None:
         async with open_agent(place.settings(sandbox="off")) as agents:
             thread = agents.thread()
             await say(thread, "run echo new > old.txt", 'call mcp__here__get_time {"zone": "Rome"}')
-            await check_named(thread)
+            done = await undo(thread, str((await thread.history())[0].id))
+    assert (done["files"], done["stays"]) == (
+        {},
+        [
+            "execute_command echo new > old.txt: it ran without a sandbox",
+            "mcp__here__get_time: it calls an MCP server",
+        ],
+    )
     assert (place.workspace / "old.txt").read_text() == "new\n"
 
 
-async def check_named(thread: Thread) -> None:
-    (first, *_) = await thread.history()
-    done = await undo(thread, str(first.id))
-    assert done["stays"] == [
-        "execute_command echo new > old.txt: it ran without a sandbox",
-        "mcp__here__get_time: it calls an MCP server",
-    ]
-    assert done["files"] == {}
+BEHIND = '{"command": "echo > began", "background": true}'
 
 
-async def test_what_a_tool_writes_past_the_workspace_is_named(
-    agents: Agents, monkeypatch: pytest.MonkeyPatch
+async def test_what_a_tool_writes_past_the_workspace_or_behind_the_run_is_named(
+    work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    await work.say(f"call execute_command {BEHIND}")
+    stays = ["execute_command echo > began: it ran in the background"]
+    assert (await work.undo())["stays"] == stays
     monkeypatch.setattr(undo_log.CallRecord, "note_write", lambda *_: None)
-    thread = agents.thread()
-    await say(thread, NEW)
-    done = await undo(thread)
-    assert done["files"] == {}
-    assert done["stays"] == ["write_file old.txt: what it changed is not known"]
+    await work.say(NEW)
+    done = await work.undo()
+    assert (done["files"], done["stays"]) == ({}, [f"write_file old.txt: {NOT_KNOWN}"])
 
 
-async def test_a_command_in_the_background_is_named(agents: Agents, place: UserFolders) -> None:
-    thread = agents.thread()
-    call = '{"command": "echo > began", "background": true}'
-    await say(thread, f"call execute_command {call}")
-    assert (await undo(thread))["stays"] == [
-        "execute_command echo > began: it ran in the background"
-    ]
-
-
-async def test_what_a_subtask_did_goes_back(agents: Agents, place: UserFolders) -> None:
-    before = read(place.workspace)
-    thread = agents.thread()
-    await say(thread, "hello", "task in code: write a.txt: 1 | run rm old.txt")
-    assert (place.workspace / "a.txt").exists()
-    await undo(thread)
-    assert read(place.workspace) == before
-    assert [each.type for each in await thread.history()] == ["human", "ai"]
-
-
-async def test_in_the_question_of_a_subtask_its_outer_message_goes_back(
-    agents: Agents, place: UserFolders
+async def test_among_very_many_files_edits_go_back_and_commands_are_named(
+    work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = read(place.workspace)
-    thread = agents.thread()
-    await say(thread, "hello")
+    monkeypatch.setattr(undo_log, "MAX_LOOKED", 3)
+    await work.say(f"run echo new > new.txt\n{NEW}")
+    done = await work.undo()
+    assert done["files"] == {"old.txt": "goes back to what it held"}
+    assert done["stays"] == [f"execute_command echo new > new.txt: {NOT_KNOWN}"]
+    assert (work.workspace / "new.txt").exists()
+    monkeypatch.undo()
+    monkeypatch.setattr(undo_log, "SECONDS_TOO_LARGE", 0)
+    await work.say("run echo newer > newer.txt")
+    assert (await work.undo())["files"] == {"newer.txt": "is deleted"}
+
+
+async def test_what_a_subtask_did_goes_back(work: Work) -> None:
+    before = work.files
+    await work.say("hello", "task in code: write a.txt: 1 | run rm old.txt")
+    assert (work.workspace / "a.txt").exists()
+    await work.undo()
+    assert work.files == before
+    assert [each.type for each in await work.thread.history()] == ["human", "ai"]
+
+
+async def test_in_the_question_of_a_subtask_its_outer_message_goes_back(work: Work) -> None:
+    before, thread = work.files, work.thread
+    await work.say("hello")
     question = await thread.say("task in code: write a.txt: 1 | run rm old.txt", approvals="manual")
-    while question is not None and not (place.workspace / "a.txt").exists():
+    while question is not None and not (work.workspace / "a.txt").exists():
         question = await thread.answer(question, [APPROVE])
-    assert (await thread.state()).values["subtask"]
-    inner = (await thread.state()).values["messages"][0]
-    with pytest.raises(UserError, match="no message"):
-        await thread.undo(str(inner.id))
-    await undo(thread)
-    assert read(place.workspace) == before
-    assert await thread.question() is None
-    assert not (await thread.state()).values.get("subtask")
+    assert question is not None and (await show(thread))["subtask"]
+    await work.refuses("no message", str((await show(thread))["messages"][0].id))
+    await work.undo()
+    assert (work.files, await thread.question()) == (before, None)
+    assert not (await show(thread)).get("subtask")
     with pytest.raises(UserError, match="no longer open"):
-        await thread.answer(question, [APPROVE])  # type: ignore[arg-type]  # it was one
-    with pytest.raises(UserError, match="a sub-task went on then"):
-        await thread.undo(BACK)
+        await thread.answer(question, [APPROVE])
+    await work.refuses("a sub-task went on then", BACK)
 
 
-async def test_a_question_that_was_open_then_is_not_open_again(
-    agents: Agents, place: UserFolders
-) -> None:
-    thread = agents.thread()
+async def test_a_question_that_was_open_then_is_not_open_again(work: Work) -> None:
+    thread = work.thread
     question = await thread.say("write a.txt: 1", mode="code", approvals="manual")
     assert question is not None
     await thread.say("no, write b.txt: 1", approvals="auto")
-    await undo(thread)
-    assert await thread.question() is None
-    assert (await thread.state()).next == ()
+    await work.undo()
+    assert (await thread.question(), (await thread.state()).next) == (None, ())
     with pytest.raises(UserError, match="no longer open"):
         await thread.answer(question, [APPROVE])
-    assert read(place.workspace) == FIRST
+    assert work.files == FIRST
     assert await thread.say("hello") is None
-    assert read(place.workspace) == FIRST
+    assert work.files == FIRST
 
 
 RIGHTS = [
@@ -401,19 +405,18 @@ RIGHTS = [
 @pytest.mark.parametrize("is_said", [True, False], ids=["with a message", "beside one"])
 @pytest.mark.parametrize(("then", "now", "after"), RIGHTS)
 async def test_no_right_comes_back(
-    then: Any, now: Any, after: Any, is_said: bool, agents: Agents
+    then: Any, now: Any, after: Any, is_said: bool, work: Work
 ) -> None:
-    thread = agents.thread()
+    thread = work.thread
     await thread.set(**{**CODE, **then})
     await thread.say("hello")
     await thread.say("undo this")
     await thread.set(**now)
     if is_said:
         await thread.say("and this")
-    said = [each for each in await thread.history() if each.type == "human"]
-    done = await undo(thread, str(said[1].id))
+    done = await work.undo(str((await list_said(thread))[1].id))
     for _ in range(2):
-        values = (await thread.state()).values
+        values = await show(thread)
         assert tuple(values[key] for key in ("mode", "limit", "approvals")) == after
         assert tuple(done["rights"].values()) == after
         await thread.say("hello")  # takes in what the host has set
@@ -430,193 +433,148 @@ async def test_no_right_comes_back(
     ],
 )
 async def test_the_limit_of_an_approved_plan_stays(
-    then: Any, now: Any, after: Any, approvals: str, agents: Agents
+    then: Any, now: Any, after: Any, approvals: str, work: Work
 ) -> None:
     def make(name: str | None) -> Any:
         plan = {"path": "plan.md", "digest": "x", "text": "", "paths": [name]}
         return None if name is None else plan
 
-    thread = agents.thread()
-    await say(thread, "hello")
+    thread = work.thread
+    await work.say("hello")
     writes_anything.set(True)  # as a switch does
     agent = await thread.load()
     await agent.aupdate_state(thread.config, {"approved_plan": make(then)}, as_node="intake")
-    await say(thread, "undo this")
+    await work.say("undo this")
     await agent.aupdate_state(thread.config, {"approved_plan": make(now)}, as_node="intake")
-    done = await undo(thread)
-    assert (await thread.state()).values["approved_plan"] == make(after)
+    done = await work.undo()
+    assert (await show(thread))["approved_plan"] == make(after)
     assert done["rights"]["approvals"] == approvals
 
 
-async def test_what_was_remembered_then_and_taken_back_since_stays_away(agents: Agents) -> None:
-    thread = agents.thread()
-    for text in ("run printf 1", "run printf 2"):
+async def test_what_was_remembered_then_and_taken_back_since_stays_away(work: Work) -> None:
+    thread = work.thread
+
+    async def remember(text: str) -> None:
         question = await thread.say(text, mode="code", approvals="manual")
         assert question is not None
-        await thread.answer(question, [{**APPROVE, "remember": True}])
+        await thread.answer(question, [REMEMBER])
+
+    await remember("run printf 1")
+    await remember("run printf 2")
     one, two = await thread.remembered()
-    question = await thread.say("run printf 3")
-    assert question is not None
-    await thread.answer(question, [{**APPROVE, "remember": True}])
+    await remember("run printf 3")
     await thread.set(forget=[one["id"]])
-    await undo(thread)
+    await work.undo()
     assert await thread.remembered() == [two]  # not the third, of the message that is undone
     assert await thread.say("run printf 1") is not None
 
 
-async def test_facts_that_differ_are_not_known_and_nobody_sets_them(agents: Agents) -> None:
-    thread = agents.thread()
-    await say(thread, "hello")
-    await say(thread, "write a.txt: 1")
-    assert "files_changed" in (await thread.state()).values["facts"]["mode"]
-    await undo(thread)
-    facts = (await thread.state()).values["facts"]
-    assert facts["mode"] == ["?files_changed"]
-    agent = await thread.load()
+async def test_facts_are_not_known_nobody_sets_them_and_what_was_spent_is(work: Work) -> None:
+    await work.say("hello")
+    await work.say("write a.txt: 1")
+    values = await show(work.thread)
+    assert "files_changed" in values["facts"]["mode"]
+    await work.undo()
+    after = await show(work.thread)
+    assert after["facts"]["mode"] == ["?files_changed"]
+    assert after["usage"]["thread"] == values["usage"]["thread"]
+    agent = await work.thread.load()
     for key, value in (("facts", {"mode": []}), ("undo_from", 1)):
         with pytest.raises(UserError, match=key):
-            await agent.aupdate_state(thread.config, {key: value})
+            await agent.aupdate_state(work.thread.config, {key: value})
 
 
-async def test_what_was_spent_stays_spent(agents: Agents) -> None:
-    thread = agents.thread()
-    await say(thread, "hello", "hello")
-    usage = (await thread.state()).values["usage"]["thread"]
-    await undo(thread)
-    assert (await thread.state()).values["usage"]["thread"] == usage
-
-
-async def test_another_threads_changes_stay(agents: Agents, place: UserFolders) -> None:
-    one, other = agents.thread(), agents.thread()
-    await say(one, "write a.txt: 1", "write b.txt: 1")
+async def test_another_threads_changes_stay(work: Work) -> None:
+    other, changed = work.agents.thread(), "stays as it is: somebody else has changed it since"
+    await work.say("write a.txt: 1", "write b.txt: 1")
     await say(other, "run echo 2 > a.txt; echo 2 > c.txt")
-    first = str((await one.history())[0].id)
-    done = await undo(one, first)
-    assert done["files"] == {
-        "a.txt": "stays as it is: somebody else has changed it since",
-        "b.txt": "is deleted",
-    }
-    await say(one, "write c.txt: 3", "write c.txt: 4")
+    done = await work.undo(str((await work.thread.history())[0].id))
+    assert done["files"] == {"a.txt": changed, "b.txt": "is deleted"}
+    await work.say("write c.txt: 3", "write c.txt: 4")
     await say(other, "write c.txt: 5")
-    await say(one, "write c.txt: 6")
-    texts = [each for each in await one.history() if each.type == "human"]
-    done = await undo(one, str(texts[0].id))
-    assert done["files"] == {"c.txt": "stays as it is: somebody else has changed it since"}
-    assert (place.workspace / "c.txt").read_text() == "6"
+    await work.say("write c.txt: 6")
+    done = await work.undo(str((await list_said(work.thread))[0].id))
+    assert (done["files"], work.files["c.txt"]) == ({"c.txt": changed}, "6")
 
 
 async def test_what_another_thread_writes_while_a_command_runs_is_not_the_commands(
-    agents: Agents, place: UserFolders
+    work: Work,
 ) -> None:
-    one, other = agents.thread(), agents.thread()
     line = "run echo 1 > a.txt; until test -e go; do sleep 0.01; done"
-    run = asyncio.ensure_future(say(one, line))
-    await until((place.workspace / "a.txt").exists)
-    await say(other, "write old.txt: theirs")
-    (place.workspace / "go").touch()
+    run = asyncio.ensure_future(work.say(line))
+    await until((work.workspace / "a.txt").exists)
+    await say(work.agents.thread(), "write old.txt: theirs")
+    (work.workspace / "go").touch()
     await run
-    done = await undo(one)
-    assert done["files"]["old.txt"] == "stays as it is: another thread changed it meanwhile"
-    assert done["files"]["a.txt"] == "is deleted"
-    assert (place.workspace / "old.txt").read_text() == "theirs"
+    files = (await work.undo())["files"]
+    assert files["old.txt"] == "stays as it is: another thread changed it meanwhile"
+    assert (files["a.txt"], work.files["old.txt"]) == ("is deleted", "theirs")
 
 
-async def test_many_files_of_a_command_go_back(agents: Agents, place: UserFolders) -> None:
-    thread = agents.thread()
-    await say(thread, "run seq 1000 | while read n; do echo $n > $n; done")
-    before = read(place.workspace)
-    await say(thread, "run for n in [1-9]*; do echo changed > $n; done; rm 1*")
-    assert len((await undo(thread))["files"]) == 1000
-    assert read(place.workspace) == before
+async def test_many_files_of_a_command_go_back(work: Work) -> None:
+    await work.say("run seq 200 | while read n; do echo $n > $n; done")
+    before = work.files
+    await work.say("run for n in [1-9]*; do echo changed > $n; done; rm 1*")
+    assert (len((await work.undo())["files"]), work.files) == (200, before)
 
 
-async def test_among_very_many_files_edits_go_back_and_commands_are_named(
-    agents: Agents, place: UserFolders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(undo_log, "MAX_LOOKED", 3)
-    thread = agents.thread()
-    await say(thread, f"run echo new > new.txt\n{NEW}")
-    done = await undo(thread)
-    assert done["files"] == {"old.txt": "goes back to what it held"}
-    assert done["stays"] == ["execute_command echo new > new.txt: what it changed is not known"]
-    assert (place.workspace / "new.txt").exists()
-    monkeypatch.undo()
-    monkeypatch.setattr(undo_log, "SECONDS_TOO_LARGE", 0)
-    await say(thread, "run echo newer > newer.txt")
-    assert (await undo(thread))["files"] == {"newer.txt": "is deleted"}
-
-
-async def test_a_tampered_store_gives_back_nothing(agents: Agents, place: UserFolders) -> None:
-    thread = agents.thread()
-    await say(thread, NEW)
-    store = Path(f"{place.settings().checkpoints}.undo")
-    (kept,) = [file for file in store.rglob("*") if file.is_file() and file.read_bytes() == b"old"]
-    kept.write_text("evil")
-    done = await undo(thread)
+async def test_a_tampered_store_gives_back_nothing(work: Work) -> None:
+    await work.say(NEW)
+    work.find_kept(b"old").write_text("evil")
+    done = await work.undo()
     assert done["files"] == {"old.txt": "stays as it is: what it held is not kept"}
 
 
-async def test_what_a_power_failure_emptied_is_kept_again_before_it_is_deleted(
-    agents: Agents, place: UserFolders
-) -> None:
-    thread = agents.thread()
-    await say(thread, "hello", "run printf mine > a.txt")
-    after = read(place.workspace)
-    store = Path(f"{place.settings().checkpoints}.undo")
-    (kept,) = [file for file in store.rglob("*") if file.is_file() and file.read_bytes() == b"mine"]
-    kept.write_bytes(b"")
-    await undo(thread)
-    await undo(thread, BACK)
-    assert read(place.workspace) == after
+async def test_what_a_power_failure_emptied_is_kept_again_before_it_is_deleted(work: Work) -> None:
+    await work.say("hello", "run printf mine > a.txt")
+    after = work.files
+    work.find_kept(b"mine").write_bytes(b"")
+    await work.undo()
+    await work.undo(BACK)
+    assert work.files == after
 
 
-async def test_what_a_person_allowed_to_be_spent_does_not_come_back(agents: Agents) -> None:
+async def test_what_a_person_allowed_to_be_spent_does_not_come_back(work: Work) -> None:
     async def allow(**amounts: str) -> None:
         writes_anything.set(True)  # as a ceiling does
         values = {"usage": {"allowed": amounts}}
-        await agent.aupdate_state(thread.config, values, as_node="intake")
+        await agent.aupdate_state(work.thread.config, values, as_node="intake")
 
-    thread = agents.thread()
-    agent = await thread.load()
-    await say(thread, "hello")
+    agent = await work.thread.load()
+    await work.say("hello")
     await allow(thread="9", turn="1")
-    await say(thread, "undo this")
+    await work.say("undo this")
     await allow(thread="10")
     for message, allowed in ((LAST, {"thread": "9"}), (LAST, {}), (BACK, {})):
-        await undo(thread, message)
-        assert (await thread.state()).values["usage"]["allowed"] == allowed
+        await work.undo(message)
+        assert (await show(work.thread))["usage"]["allowed"] == allowed
 
 
-async def test_a_deleted_thread_leaves_nothing_and_a_copy_undoes_only_its_own(
-    agents: Agents, place: UserFolders
-) -> None:
-    store = Path(f"{place.settings().checkpoints}.undo")
-    thread, copy = agents.thread(), agents.thread()
-    await say(thread, NEW)
+async def test_a_deleted_thread_leaves_nothing_and_a_copy_undoes_only_its_own(work: Work) -> None:
+    thread, copy, store = work.thread, work.agents.thread(), work.store
+    await work.say(NEW)
     saver: Any = (await thread.load()).checkpointer
     await saver.acopy_thread(thread.id, copy.id)
-    with pytest.raises(UserError, match="not kept here"):
-        await copy.undo()
-    await say(copy, "write a.txt: 1")
-    await undo(copy)
-    assert read(place.workspace) == {**FIRST, "old.txt": "new"}
-    with pytest.raises(UserError, match="not kept here"):
-        await copy.undo()
+    for is_later in (False, True):
+        if is_later:
+            await say(copy, "write a.txt: 1")
+            await undo(copy)
+            assert work.files == {**FIRST, "old.txt": "new"}
+        with pytest.raises(UserError, match="not kept here"):
+            await copy.undo()
     folders = len([*store.iterdir()])
-    await agents.cache.delete_thread(thread.id)
+    await work.agents.cache.delete_thread(thread.id)
     assert len([*store.iterdir()]) == folders - 1
     assert b"old" not in [file.read_bytes() for file in store.rglob("*") if file.is_file()]
 
 
-async def test_a_fork_undoes_its_own(agents: Agents, place: UserFolders) -> None:
-    thread = agents.thread()
-    await say(thread, "hello")
-    fork = replace_fields(thread, config={**(await thread.state()).config})
-    await say(thread, "write a.txt: 1")
+async def test_a_fork_undoes_its_own(work: Work) -> None:
+    await work.say("hello")
+    fork = replace_fields(work.thread, config={**(await work.thread.state()).config})
+    await work.say("write a.txt: 1")
     await say(fork, "write b.txt: 1")
-    done = await undo(thread)
-    assert done["files"] == {"b.txt": "is deleted"}
-    assert (place.workspace / "a.txt").exists()
+    assert (await work.undo())["files"] == {"b.txt": "is deleted"}
+    assert (work.workspace / "a.txt").exists()
 
 
 @pytest.mark.parametrize("days", [0, 7])
@@ -628,63 +586,50 @@ async def test_what_is_over_or_off_is_refused(days: int, place: UserFolders) -> 
     assert store.exists() is bool(days)
     for file in store.glob("*/*"):
         os.utime(file, (0, 0))
-    async with open_agent(place.settings(undo_days=7 - days)) as agents:
-        with pytest.raises(UserError, match="kept"):
-            await agents.thread(thread.id).undo()
-        assert days == 7 or not [*store.glob("[0-9a-f]*/calls")]
-    async with open_agent(place.settings()) as agents:
-        with pytest.raises(UserError, match="not kept here"):
-            await agents.thread(thread.id).undo()
+    for settings, words in ({"undo_days": 7 - days}, "kept"), ({}, "not kept here"):
+        async with open_agent(place.settings(**settings)) as agents:
+            with pytest.raises(UserError, match=words):
+                await agents.thread(thread.id).undo()
+            assert days == 7 or not settings or not [*store.glob("[0-9a-f]*/calls")]
 
 
-async def test_what_a_thread_has_changed(agents: Agents, place: UserFolders) -> None:
+async def test_what_a_thread_has_changed(work: Work, place: UserFolders) -> None:
     """Also what a command has, and a sub-task; not what is as it was."""
     for name in ("gone", "same"):
         place.rule(name, "old")
-    thread = agents.thread()
-    await say(thread, "write old.txt: new", "replace ew with ow in old.txt", "write gone: 1")
-    await say(thread, "task in code: write s: 1", "run echo 1 > c; echo 1 > same; echo 2 > run.sh")
-    await say(thread, "write same: old")
+    await work.say(NEW, "replace ew with ow in old.txt", "write gone: 1")
+    await work.say("task in code: write s: 1", "run echo 1 > c; echo 1 > same; echo 2 > run.sh")
+    await work.say("write same: old")
     (place.workspace / "gone").unlink()
     (place.workspace / "run.sh").write_bytes(b"\0")
-    deps, values = await thread.deps(), (await thread.state()).values
-    changes = {change["path"]: change for change in list_changes(deps, thread.id, values)}
-    assert {path: each["before"] for path, each in changes.items() if "problem" not in each} == {
-        "old.txt": "old",
-        "s": None,
-        "c": None,
-    }
+    deps, values = await work.thread.deps(), await show(work.thread)
+    changes = {change["path"]: change for change in list_changes(deps, work.thread.id, values)}
+    shown = {path: each["before"] for path, each in changes.items() if "problem" not in each}
+    assert shown == {"old.txt": "old", "s": None, "c": None}
     assert changes["old.txt"]["after"] == "now"
     problems = {path: each["problem"] for path, each in changes.items() if "problem" in each}
-    assert [*problems] == ["gone", "run.sh"]
-    assert problems["gone"] == "the file is gone"
+    assert ([*problems], problems["gone"]) == (["gone", "run.sh"], "the file is gone")
     other = list_changes(deps, str(uuid4()), {"written": ["old.txt"]})
     assert [change["problem"] for change in other] == ["what it was before is not known"]
 
 
-async def test_what_is_older_than_is_kept_is_refused(agents: Agents) -> None:
-    thread = agents.thread()
-    await say(thread, NEW)
-    log = (await thread.deps()).undo_log
+async def test_what_is_older_than_is_kept_is_refused(work: Work) -> None:
+    await work.say(NEW)
+    log = (await work.thread.deps()).undo_log
     assert log is not None
     log.days = 0
-    with pytest.raises(UserError, match="not kept here"):
-        await thread.undo()
+    await work.refuses("not kept here")
 
 
-async def test_where_nothing_can_be_noted_nothing_is_changed(
-    agents: Agents, place: UserFolders
-) -> None:
-    store = Path(f"{place.settings().checkpoints}.undo")
-    thread = agents.thread()
-    await say(thread, "hello")
-    shutil.rmtree(store)
-    store.write_text("in its way")
+async def test_where_nothing_can_be_noted_nothing_is_changed(work: Work) -> None:
+    await work.say("hello")
+    shutil.rmtree(work.store)
+    work.store.write_text("in its way")
     for text in (NEW, "run rm old.txt"):
         with pytest.raises(UserError, match="UNDO_DAYS=0 turns undo off"):
-            await say(thread, text)
-    assert read(place.workspace) == FIRST
-    store.unlink()  # or no thread of this process can be deleted, in other tests neither
+            await work.say(text)
+    assert work.files == FIRST
+    work.store.unlink()  # or no thread of this process can be deleted, in other tests neither
 
 
 async def test_a_store_in_the_workspace_is_none(place: UserFolders) -> None:
