@@ -22,6 +22,15 @@ from tests.provider.script import Driver, Step
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PROBLEM = "" if CHROMIUM else "no Chromium here; on Debian and Ubuntu: apt install chromium"
 expect.set_options(timeout=1000 * SECONDS)
+ARRIVED = """() => new Promise((done) => {
+  const question = document.querySelector("#question");
+  const look = () => {
+    const moves = question?.getAnimations({ subtree: true }) ?? [];
+    if (moves.some((each) => each.playState === "running")) setTimeout(look, 20);
+    else done(null);
+  };
+  look();
+})"""
 Script = dict[str, list[Step | Callable[[], Step]]]
 """What the model answers, one step after another, by what was said to it."""
 
@@ -77,7 +86,7 @@ class Person:
         return self
 
     def say(self, text: str, mode: str | None = None) -> None:
-        expect(self.page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+        expect(self.button("Send")).to_be_visible()
         if mode is not None:  # once no run goes on whose end sets the mode
             self.page.select_option("#mode", mode)
         self.page.fill("#say", text)
@@ -96,8 +105,32 @@ class Person:
     def mode(self) -> str:
         return str(self.page.eval_on_selector("#mode", "one => one.value"))
 
+    @property
+    def thread(self) -> str:
+        """The id of the open one."""
+        return self.page.url.partition("#")[2]
+
+    @property
+    def path(self) -> str:
+        """The address of the open thread on the server."""
+        return f"{self.url}/threads/{self.thread}"
+
+    def button(self, name: str) -> Locator:
+        return self.page.get_by_role("button", name=name, exact=True)
+
     def press(self, name: str) -> None:
-        self.page.get_by_role("button", name=name, exact=True).click()
+        self.button(name).wait_for()
+        self.settle()
+        self.button(name).click()
+
+    def settle(self) -> None:
+        """Wait until a click on a card counts, which Playwright looks for twice a second."""
+        self.page.evaluate(ARRIVED)
+
+    def answered(self) -> None:
+        """Wait until it is read out that the agent has answered; the next time it is so anew."""
+        self.sees("The agent has answered.", "#said")
+        self.page.evaluate("document.getElementById('said').textContent = ''")
 
     def sees(self, text: str | re.Pattern[str], where: str = "#main") -> None:
         expect(self.page.locator(where)).to_contain_text(text)

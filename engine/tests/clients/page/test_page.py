@@ -22,10 +22,6 @@ from tests.provider.script import Answer, Call, Failure, say
 pytestmark = pytest.mark.slow
 
 
-def find_thread(person: Person) -> str:
-    return person.page.url.partition("#")[2]
-
-
 def test_the_first_conversation(person: Person, server: Server) -> None:
     """As in README: the switch, the file, each with its card; the safe choice has the focus."""
     person.go("/")
@@ -77,13 +73,13 @@ def test_an_edit_is_not_dropped(person: Person, server: Server) -> None:
     person.press("Edit")
     person.page.get_by_label("content").fill("mine")
     for name in ("Approve", "Always exactly this", "Always what matches"):
-        expect(person.page.get_by_role("button", name=name, exact=True)).to_have_count(0)
+        expect(person.button(name)).to_have_count(0)
     expect(person.page.get_by_text("Always in this thread")).to_be_hidden()
     person.press("Edit")
     expect(person.page.get_by_label("content")).to_have_value("mine")
     person.page.reload()
     expect(person.page.get_by_label("content")).to_have_value("mine")
-    expect(person.page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
+    expect(person.button("Approve")).to_have_count(0)
     person.press("Raw JSON")
     raw = person.page.get_by_label("Arguments as JSON")
     raw.fill('{"path": "draft.txt", "content": "mi')
@@ -173,7 +169,7 @@ def test_what_a_thread_has_stands_beside_it(person: Person, script: Script) -> N
     assert 0 < float(person.page.locator("meter").get_attribute("value") or 0) < 1
     person.sees("done: first", "#todo")
     odd = {"values": {"todos": [{"content": "odd", "status": "constructor"}]}}
-    httpx.post(f"{person.url}/threads/{find_thread(person)}/state", json=odd)
+    httpx.post(f"{person.path}/state", json=odd)
     person.sees("to do: odd", "#todo")
     person.sees("'everything'", "#details")
     person.page.get_by_label("Limit").select_option("ask")
@@ -185,8 +181,7 @@ def test_what_a_thread_has_stands_beside_it(person: Person, script: Script) -> N
     expect(person.page.get_by_role("button", name="Go on")).to_be_visible()  # it moves the other
     person.page.get_by_role("button", name="Close").hover()
     person.page.mouse.down()
-    path = f"{person.url}/threads/{find_thread(person)}/mode"
-    httpx.patch(path, json={"approvals": "auto"})  # the page is drawn anew
+    httpx.patch(f"{person.path}/mode", json={"approvals": "auto"})  # the page is drawn anew
     expect(person.page.locator("#approvals")).to_have_value("auto")
     person.page.mouse.up()
     expect(person.page.locator("#trouble")).to_be_empty()
@@ -247,9 +242,7 @@ def test_the_hosts_mode_holds_while_a_run_goes_on(person: Person, script: Script
     person.say("work", mode="scripted")
     assert is_asked.wait(SECONDS)  # what is set before the first step would hold at once
     expect(person.page.get_by_role("button", name="Stop")).to_be_enabled()
-    with httpx.Client(base_url=person.url) as client:
-        path = f"/threads/{find_thread(person)}/mode"
-        assert client.patch(path, json={"mode": "code"}).json()["is_pending"]
+    assert httpx.patch(f"{person.path}/mode", json={"mode": "code"}).json()["is_pending"]
     expect(person.page.locator("#mode")).to_have_value("scripted")
     go_on.set()
     expect(person.page.locator("#mode")).to_have_value("code")
@@ -298,24 +291,6 @@ def test_what_is_refused_is_said_whatever_the_server(person: Person) -> None:
         person.page.unroute_all()
         expect(person.page.locator("#say")).to_have_value("again")
         person.sees("offline model")
-
-
-def test_a_subtask_is_shown_below_the_call_that_began_it(person: Person) -> None:
-    person.say("task in code: write part.txt: x")
-    expect(person.card).to_contain_text("Sub-task in Code mode")
-    person.press("Start it")
-    expect(person.page.locator("article.human.depth1")).to_contain_text("write part.txt: x")
-    assert person.mode == "code"
-    person.press("Approve")
-    person.sees("The sub-task in Code mode has ended")
-    assert person.mode == "ask"
-    person.page.locator(".call summary", has_text="Sub-task in Code mode").click()
-    shown = person.page.locator(".subtask article.human")
-    expect(shown).to_contain_text("write part.txt: x")
-    path = f"{person.url}/threads/{find_thread(person)}/mode"
-    httpx.patch(path, json={"approvals": "auto"})
-    expect(person.page.locator("#approvals")).to_have_value("auto")
-    expect(shown).to_be_visible()  # what is opened stays open when the thread is read again
 
 
 def test_by_keyboard_alone(person: Person) -> None:
@@ -388,12 +363,9 @@ def check_access(person: Person) -> None:
     for scheme in rules:
         page.emulate_media(color_scheme=scheme)
         violations = page.evaluate(VIOLATIONS, options | rules[scheme])
-        grave = [
-            violation for violation in violations if violation["impact"] in ("serious", "critical")
-        ]
-        assert not grave, json.dumps(
-            [(violation["id"], violation["nodes"][:2]) for violation in grave]
-        )[:3000]
+        grave = [each for each in violations if each["impact"] in ("serious", "critical")]
+        told = [(each["id"], each["nodes"][:2]) for each in grave]
+        assert not grave, json.dumps(told)[:3000]
 
 
 def check_sizes(person: Person) -> None:
@@ -432,11 +404,10 @@ def test_a_picture_that_a_tool_returns_is_shown(person: Person) -> None:
 def test_what_the_page_may_not_show_of_a_picture_it_says(person: Person) -> None:
     """Only what is in the message, and only the kinds that hold no program."""
     person.say("hello")
-    person.sees("The agent has answered.", "#said")
+    person.answered()
     image = {"type": "image_url", "image_url": {"url": f"{person.url}/app/icon.svg"}}
     given = {"messages": [{"type": "human", "content": [image], "id": "picture"}]}
-    path = f"{person.url}/threads/{find_thread(person)}/state"
-    httpx.post(path, json={"values": given}).raise_for_status()
+    httpx.post(f"{person.path}/state", json={"values": given}).raise_for_status()
     person.sees("An image that is not shown here")
     expect(person.page.locator("main img")).to_have_count(0)
 
@@ -446,23 +417,20 @@ def test_a_long_thread_stays_responsive(browser: Browser, server: Server) -> Non
     calls = [{"name": "read_file", "args": {"path": "a"}, "id": "call_1", "type": "tool_call"}]
     messages: list[dict[str, object]] = []
     for number in range(1000):
-        messages += [
-            {"type": "human", "content": f"question {number}"},
-            {"type": "ai", "content": f"**answer** {number}\n\n- a\n- b"},
-        ]
+        messages.append({"type": "human", "content": f"question {number}"})
+        messages.append({"type": "ai", "content": f"**answer** {number}\n\n- a\n- b"})
     messages += [
         {"type": "ai", "content": "", "tool_calls": calls},
         {"type": "tool", "content": "0123456789\n" * 1_000_000, "tool_call_id": "call_1"},
     ]
+    said = {"messages": [{"role": "user", "content": "hello"}]}
+    run = {"assistant_id": "agent", "input": said}
     with httpx.Client(base_url=server.url, timeout=SECONDS) as client:
         thread = client.post("/threads", json={}).json()["thread_id"]
-        given = {"messages": [{"role": "user", "content": "hello"}]}
-        client.post(
-            f"/threads/{thread}/runs/wait", json={"assistant_id": "agent", "input": given}
-        ).raise_for_status()
-        client.post(
-            f"/threads/{thread}/state", json={"values": {"messages": messages}}
-        ).raise_for_status()
+        path = f"/threads/{thread}/runs/wait"
+        client.post(path, json=run).raise_for_status()
+        update = {"values": {"messages": messages}}
+        client.post(f"/threads/{thread}/state", json=update).raise_for_status()
     person = Person(browser, server.url)
     begin = time.monotonic()
     person.page.goto(f"{server.url}/app#{thread}")
@@ -483,11 +451,7 @@ def test_a_long_thread_stays_responsive(browser: Browser, server: Server) -> Non
     assert took < 5000
     expect(person.page.locator("article.ai .markdown strong").first).to_be_visible()
     # What comes in at the end moves nobody who reads at the beginning.
-    httpx.post(
-        f"{server.url}/threads/{thread}/runs/wait",
-        json={"assistant_id": "agent", "input": given},
-        timeout=SECONDS,
-    )
+    httpx.post(f"{server.url}{path}", json=run, timeout=SECONDS)
     expect(person.page.get_by_role("button", name="Latest")).to_be_visible()
     expect(person.answer).to_contain_text("offline model")
     assert person.page.evaluate("document.querySelector('#main').scrollTop") == 0
@@ -513,21 +477,6 @@ def test_files_of_the_page_are_within_their_budget(server: Server) -> None:
         text = file.read_text()
         assert not re.search(forbidden, text)
         assert max(map(len, text.splitlines())) <= COLUMNS, f"run prettier on {file.name}"
-
-
-def test_the_drawing_shows_what_is_missing_and_who_alone_chooses(person: Person) -> None:
-    page = person.page
-    person.say("hello", mode="architect")
-    ways = page.get_by_label("Open from here")
-    expect(ways).to_contain_text("Planned: shut until plan_written (plan_written ✗)")
-    expect(ways).to_contain_text("Sealed: only you can choose it")
-    edge = page.locator(".machine path.shut")
-    assert edge.text_content() == "architect to planned: shut until plan_written (plan_written ✗)"
-    expect(page.locator(".machine g.alone")).to_have_text("Sealed: only you can choose itSealed")
-    person.say("write drawn.md: x")
-    person.press("Approve")
-    expect(ways).to_contain_text("Planned: open, as plan_written (plan_written ✓)")
-    expect(edge).to_have_count(0)
 
 
 def test_a_plan_is_shown_and_its_lines_are_commented(person: Person, script: Script) -> None:
@@ -556,13 +505,22 @@ def test_a_plan_is_shown_and_its_lines_are_commented(person: Person, script: Scr
     expect(person.card).to_contain_text("What the approved plan limits ends with it.")
 
 
-def test_a_card_shows_the_condition_that_is_met(person: Person) -> None:
-    """And a person's way around it."""
+def test_the_drawing_and_the_card_show_the_condition_and_if_it_is_met(person: Person) -> None:
+    """And a person's way around it, and who alone chooses."""
+    page = person.page
     person.say("switch to planned", mode="architect")
     person.sees("not open from Architect mode yet")
+    ways = page.get_by_label("Open from here")
+    expect(ways).to_contain_text("Planned: shut until plan_written (plan_written ✗)")
+    expect(ways).to_contain_text("Sealed: only you can choose it")
+    edge = page.locator(".machine path.shut")
+    assert edge.text_content() == "architect to planned: shut until plan_written (plan_written ✗)"
+    expect(page.locator(".machine g.alone")).to_have_text("Sealed: only you can choose itSealed")
     person.say("write plan.md: x")
     person.press("Approve")
     person.sees("Created plan.md")
+    expect(ways).to_contain_text("Planned: open, as plan_written (plan_written ✓)")
+    expect(edge).to_have_count(0)
     person.say("switch to planned: Met: all")
     expect(person.card).to_contain_text("Met: plan_written (plan_written: yes).")
     person.press("No, stay in Architect")
@@ -571,4 +529,4 @@ def test_a_card_shows_the_condition_that_is_met(person: Person) -> None:
     person.say("switch to debug")
     person.card.get_by_label("Another mode").select_option("planned")
     person.card.get_by_text("Take this mode instead").click()
-    expect(person.page.locator("#mode")).to_have_value("planned")
+    expect(page.locator("#mode")).to_have_value("planned")

@@ -38,7 +38,7 @@ def test_a_long_diff_says_how_much_of_it_is_shown(person: Person) -> None:
             person.say(f"write long.py: {text}", mode="code")
         extent = person.card.locator(".extent")
         expect(extent).to_contain_text("of 395")
-        expect(person.page.get_by_role("button", name="Approve", exact=True)).to_be_in_viewport()
+        expect(person.button("Approve")).to_be_in_viewport()
         check_access(person)
     person.card.locator(".diff").evaluate("one => one.scrollTo(0, 1e6)")
     expect(extent).to_have_text("Shown up to line 395 of 395")

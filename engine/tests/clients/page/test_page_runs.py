@@ -35,7 +35,7 @@ def test_a_message_is_kept_until_the_run_has_ended(person: Person, script: Scrip
     first, page = Held(say("First.")), person.page
     script["first"], script["second\nthird"] = [first], [say("Both.")]
     person.say("first", mode="scripted")
-    expect(page.get_by_role("button", name="Stop", exact=True)).to_be_enabled()
+    expect(person.button("Stop")).to_be_enabled()
     page.fill("#say", "secnd")
     person.press("Send afterwards")
     person.sees("Waits until the run has ended: secnd", ".waiting")
@@ -61,7 +61,7 @@ def test_a_waiting_message_never_answers_or_closes_a_question(
     asks = Held(Answer(calls=(write,)))
     script["asks"], script["more"] = [asks, say("So be it.")], [say("More.")]
     person.say("asks", mode="scripted")
-    expect(person.page.get_by_role("button", name="Stop", exact=True)).to_be_enabled()
+    expect(person.button("Stop")).to_be_enabled()
     enter(person, "more")
     asks.go_on.set()
     expect(person.card).to_contain_text("asked.txt")
@@ -91,7 +91,7 @@ def test_what_one_has_stopped_is_no_alarm(person: Person, script: Script) -> Non
     held = Held(say("Never."))
     script["stop me"] = [held, say("Went on.")]
     person.say("stop me", mode="scripted")
-    expect(person.page.get_by_role("button", name="Stop", exact=True)).to_be_enabled()
+    expect(person.button("Stop")).to_be_enabled()
     enter(person, "hello")
     person.press("Stop")
     person.sees("You stopped this run.", ".status")
@@ -202,7 +202,7 @@ def test_esc_stops_the_run_and_nothing_else(person: Person, script: Script) -> N
     page.set_viewport_size({"width": 390, "height": 740})
     script["stop by key"] = [Held(say("Never."))]
     person.say("stop by key", mode="scripted")
-    stop = page.get_by_role("button", name="Stop", exact=True)
+    stop = person.button("Stop")
     expect(stop).to_be_enabled()
     expect(stop).to_have_attribute("aria-keyshortcuts", "Escape")
     person.press("Threads")
@@ -293,7 +293,7 @@ def test_a_page_in_the_background_notifies_once_it_is_told_to(
     for number in range(4):
         step = call("write_file", path="secret.txt", content="x")
         script[f"write {number}"] = [step, say("Done.")]
-    toggle = page.get_by_role("button", name="Notify", exact=True)
+    toggle = person.button("Notify")
     told = []
     for number, (is_away, is_on) in enumerate([(True, False), (True, True), (False, True)]):
         if is_on != (toggle.get_attribute("aria-pressed") == "true"):
@@ -301,7 +301,7 @@ def test_a_page_in_the_background_notifies_once_it_is_told_to(
             expect(toggle).to_have_attribute("aria-pressed", str(is_on).lower())
         page.evaluate(f"window.isAway = {str(is_away).lower()}")
         person.say(f"write {number}", mode="scripted")
-        expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+        expect(person.button("Approve")).to_be_visible()
         told.append(page.evaluate("told.length"))
         person.press("Reject")
         person.sees("Done.")

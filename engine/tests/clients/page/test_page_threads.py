@@ -2,6 +2,7 @@
 
 import re
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
@@ -77,8 +78,7 @@ def test_a_message_is_edited_and_run_again(person: Person) -> None:
     page, own = person.page, person.page.locator("#messages article.human .plain")
     for text in ("hello", "todo: first; second", "list"):
         person.say(text, mode="code")
-        person.sees("The agent has answered.", "#said")
-        page.evaluate("document.getElementById('said').textContent = ''")
+        person.answered()
     for place, text, left in ((1, "todo: third", ["hello", "todo: third"]), (0, "run", ["run"])):
         page.get_by_role("button", name="Edit and run again").nth(place).click()
         field = page.get_by_role("dialog").get_by_label("Message")
@@ -86,19 +86,18 @@ def test_a_message_is_edited_and_run_again(person: Person) -> None:
         field.fill(text)
         check_sizes(person)
         person.press("Run again")
-        person.sees("The agent has answered.", "#said")
-        page.evaluate("document.getElementById('said').textContent = ''")
+        person.answered()
         expect(own).to_have_text(left)
         page.reload()
         expect(own).to_have_text(left)
     person.say("task in code: list")
     person.press("Start it")
-    person.sees("The agent has answered.", "#said")
+    person.answered()
     page.get_by_role("button", name="Edit and run again").nth(1).click()
     page.get_by_role("dialog").get_by_label("Message").fill("list")
     person.press("Run again")
     expect(own).to_have_text(["run", "list"])
-    expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+    expect(person.button("Send")).to_be_visible()
     page.reload()
     expect(own).to_have_text(["run", "list"])  # and not from a checkpoint within the sub-task
     person.say("write kept.txt: a")
@@ -113,11 +112,10 @@ def test_a_message_is_undone_with_its_files_and_that_too(person: Person, server:
     own = page.locator("#messages article.human .plain")
     dialog = page.get_by_role("dialog")
     person.say("hello", mode="code")
-    person.sees("The agent has answered.", "#said")
-    page.evaluate("document.getElementById('said').textContent = ''")
+    person.answered()
     person.say("write undone.txt: a")
     person.press("Approve")
-    person.sees("The agent has answered.", "#said")
+    person.answered()
     for press, is_there, left in (("Cancel", True, 2), ("Undo", False, 1)):
         page.get_by_role("button", name="Undo from here").nth(1).click()
         expect(dialog).to_contain_text("undone.txt is deleted")
@@ -149,11 +147,14 @@ def test_each_answer_is_copied_as_it_was_written(person: Person, script: Script)
 
 
 def test_a_subtask_has_its_outer_conversation_and_its_ends(person: Person) -> None:
-    """Also where the thread is opened again inside it."""
+    """Below the call that began it; also where the thread is opened again inside it."""
     page = person.page
-    person.say("task in code: list | write inner.txt: x", mode="code")
+    person.say("task in code: list | write inner.txt: x", mode="ask")
+    expect(person.card).to_contain_text("Sub-task in Code mode")
     person.press("Start it")
     expect(person.card).to_contain_text("inner.txt")
+    expect(page.locator("article.human.depth1")).to_contain_text("write inner.txt: x")
+    assert person.mode == "code"
     page.reload()
     expect(person.card).to_contain_text("inner.txt")
     shown = page.locator("#messages").inner_text()
@@ -163,9 +164,15 @@ def test_a_subtask_has_its_outer_conversation_and_its_ends(person: Person) -> No
     check_sizes(person)
     person.press("Approve")
     person.sees("The sub-task in Code mode has ended")
+    assert person.mode == "ask"
     expect(page.locator("#messages > .boundary")).to_have_count(0)
     page.locator(".call summary", has_text="Sub-task in Code mode").click()
     expect(page.locator(".subtask > :last-child")).to_have_text("Sub-task ends: completed")
+    task = page.locator(".subtask article.human")
+    expect(task).to_contain_text("write inner.txt: x")
+    httpx.patch(f"{person.path}/mode", json={"approvals": "auto"})
+    expect(page.locator("#approvals")).to_have_value("auto")
+    expect(task).to_be_visible()  # what is opened stays open when the thread is read again
     check_sizes(person)
 
 

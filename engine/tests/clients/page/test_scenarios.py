@@ -48,6 +48,7 @@ def test_on_the_page(scenario: Scenario, person: Person, server: Server) -> None
     while left:
         expect(send).to_be_visible()
         expect(person.card.first).to_be_visible()
+        person.settle()
         cards = person.card.all()
         page.evaluate("document.querySelectorAll('.card').forEach((one) => one.dataset.old = '')")
         for card in cards:

@@ -16,7 +16,6 @@ import pytest
 from langgraph_sdk.client import LangGraphClient
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
-from typing_extensions import override
 
 from tests.harness.conversation import APPROVE, until
 from tests.harness.server import Server, Thread, running
@@ -33,8 +32,7 @@ SPANS: list[Any] = []
 class Collector(Handler):
     """Takes spans as a collector of OpenTelemetry's does."""
 
-    @override
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802  # as http.server calls it
         assert self.headers.get("content-encoding") != "gzip"
         body = self.rfile.read(int(self.headers["content-length"]))
         for resource in ExportTraceServiceRequest.FromString(body).resource_spans:

@@ -16,8 +16,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Server:
 
 @pytest.fixture(scope="package")
 def open_chat(clone: Server) -> Iterator[Terminal]:
-    with chatting(clone) as terminal:
-        terminal.until(ASK)
+    with chatting(clone, shows=ASK) as terminal:
         yield terminal
 
 

@@ -7,8 +7,9 @@ import select
 import termios
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyte
 
@@ -19,6 +20,7 @@ from tests.harness.server import Server
 
 COLUMNS, LINES, FAINT_AS = 80, 100, 90
 CTRL_C, CTRL_D, ENTER, ESC, UP, DOWN = "\x03", "\x04", "\r", "\x1b", "\x1b[A", "\x1b[B"
+BACKSPACE = "\x7f"
 BAR = "── "
 ASK, CODE = "\n\nask>", "\n\ncode>"
 """What the screen ends with when the agent is done."""
@@ -183,13 +185,19 @@ def open_terminal(
 
 @contextmanager
 def chatting(
-    clone: Server, *options: str, columns: int = COLUMNS, term: str = "xterm-256color",
-    **settings: str,
+    clone: Server, *options: str, shows: str = "", columns: int = COLUMNS,
+    term: str = "xterm-256color", **settings: str,
 ) -> Iterator[Terminal]:  # fmt: skip
-    """``make chat`` in a clone."""
+    """``make chat`` in a clone, once its screen ends with ``shows``."""
     clone.workspace.mkdir(exist_ok=True)
     with open_terminal(
         "modeshift", "chat", *options, folder=clone.folder, env=clone.environment(**settings),
         columns=columns, term=term,
     ) as terminal:  # fmt: skip
+        terminal.until(shows)
         yield terminal
+
+
+def in_code(clone: Server, **settings: Any) -> AbstractContextManager[Terminal]:
+    """The same, in Code mode."""
+    return chatting(clone, "--mode", "code", shows=CODE, **settings)

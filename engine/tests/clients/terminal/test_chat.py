@@ -13,7 +13,7 @@ import pytest
 from modeshift.calls.previews import FileChange
 from modeshift.terminal.screen import Markdown, Screen
 from modeshift.testing.plugin import Snapshot
-from tests.clients.terminal.terminal import ASK, CODE, CTRL_C, ENTER, Terminal, chatting
+from tests.clients.terminal.terminal import ASK, CODE, CTRL_C, ENTER, Terminal, chatting, in_code
 from tests.harness.conversation import SECONDS
 from tests.harness.place import modes_file
 from tests.harness.root import TEMPLATE
@@ -33,8 +33,7 @@ def wait_for_end(clone: Server) -> None:
 
 def test_the_first_conversation(tmp_path: Path, snapshot: Snapshot) -> None:
     clone = Server(tmp_path)
-    with chatting(clone) as terminal:
-        terminal.until(ASK)
+    with chatting(clone, shows=ASK) as terminal:
         terminal.play("write notes.txt: hello", SWITCH, "a", CALL)
         snapshot("terminal.svg", terminal.draw("ask> "))
         terminal.play("a", CODE)
@@ -59,8 +58,7 @@ def test_the_first_conversation(tmp_path: Path, snapshot: Snapshot) -> None:
 def test_a_turn_that_a_crash_cut_off_goes_on(tmp_path: Path) -> None:
     """Killed between the model's answer and the checkpoint behind it: nothing is asked."""
     clone = Server(tmp_path)
-    with chatting(clone, "--mode", "code") as terminal:
-        terminal.until(CODE)
+    with in_code(clone) as terminal:
         (thread,) = re.findall(r"thread +([0-9a-f-]{36})", terminal.say("/status", CODE))
         terminal.say("write a.txt: a", CALL)
     lose_checkpoint(tmp_path, thread)
@@ -172,8 +170,7 @@ def test_a_notice_is_told_once(tmp_path: Path) -> None:
     clone = Server(tmp_path)
     clone.workspace.mkdir()
     (clone.workspace / ".cursorrules").write_text("x")
-    with chatting(clone) as terminal:
-        terminal.until(ASK)
+    with chatting(clone, shows=ASK) as terminal:
         terminal.play("hello", ASK)
         (clone.workspace / "GEMINI.md").write_text("x")
         (clone.home / "custom_modes.yaml").write_text("customModes: []")  # so all is read again
@@ -215,34 +212,19 @@ def test_what_it_refuses(clone: Server, options: tuple[str, ...], said: str) -> 
         assert "Traceback" not in terminal.text
 
 
-PLANNED = """\
-customModes:
-  - slug: planned
-    name: Planned
-    roleDefinition: You do what the plan says.
-    groups: [read, edit]
-    enterFrom: [{from: architect, when: plan_written}]
-"""
-
-
-def test_the_mode_that_follows_a_turn_is_shown(tmp_path: Path) -> None:
-    clone, first = Server(tmp_path), modes_file("first", rest="    then: second\n")
-    text = first + modes_file("second").partition("\n")[2]
-    (clone.home / "custom_modes.yaml").write_text(text)
-    with chatting(clone) as terminal:
-        terminal.until(ASK)
-        terminal.play("/first", "\n\nfirst>", "hello", "\n\nsecond>")
-        terminal.leave()
-
-
-def test_a_mode_that_a_plan_opens_to_the_model_and_a_person_at_any_time(tmp_path: Path) -> None:
+def test_modes_that_follow_a_turn_or_that_a_plan_opens_and_a_person_at_any_time(
+    tmp_path: Path,
+) -> None:
     clone, idle = Server(tmp_path), "\n\narchitect>"
-    (clone.home / "custom_modes.yaml").write_text(PLANNED)
-    with chatting(clone) as terminal:
-        terminal.until(ASK)
+    ways = "    enterFrom: [{from: architect, when: plan_written}]\n"
+    modes = (("first", "    then: second\n"), ("second", ""), ("planned", ways))
+    texts = (modes_file(slug, rest=rest).partition("\n")[2] for slug, rest in modes)
+    (clone.home / "custom_modes.yaml").write_text("customModes:\n" + "".join(texts))
+    with chatting(clone, shows=ASK) as terminal:
+        terminal.play("/first", "\n\nfirst>", "hello", "\n\nsecond>")
         seen = terminal.play("/architect", idle, "switch to planned: go", idle)
         assert "it takes `plan_written`" in seen
-        assert "(plan_written: no). Open from here: ask, code, debug." in seen
+        assert "(plan_written: no). Open from here: " in seen
         seen = terminal.play("write plan.md: x", CALL, "a", idle, "switch to planned: now", SWITCH)
         assert "Met: plan_written (plan_written: yes)." in " ".join(seen.split())
         terminal.play("r", WHY, ENTER, idle, "/planned", "\n\nplanned>")
@@ -251,8 +233,7 @@ def test_a_mode_that_a_plan_opens_to_the_model_and_a_person_at_any_time(tmp_path
 
 def test_undo_is_shown_and_asked_for(tmp_path: Path) -> None:
     clone = Server(tmp_path)
-    with chatting(clone, "--mode", "code") as terminal:
-        terminal.until(CODE)
+    with in_code(clone) as terminal:
         terminal.play("/approvals auto", CODE, "hello", CODE, "write notes.txt: hello", CODE)
         shown = terminal.say("/undo", "Yes")
         assert "Undo: the conversation goes back; mode code, approvals auto." in shown

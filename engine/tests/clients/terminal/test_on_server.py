@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.terminal.terminal import ASK, CODE, CTRL_C, Terminal, chatting
+from tests.clients.terminal.terminal import ASK, CODE, CTRL_C, Terminal, chatting, in_code
 from tests.clients.terminal.test_chat import CALL, COMMAND, wait_for_end
 from tests.harness.server import Server, Thread, running
 
@@ -21,8 +21,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def chat(server: Server) -> Iterator[Terminal]:
-    with chatting(server, "--mode", "code", AUTH_TOKEN=OWNER) as terminal:
-        terminal.until(CODE)
+    with in_code(server, AUTH_TOKEN=OWNER) as terminal:
         yield terminal
 
 

@@ -15,6 +15,7 @@ from modeshift.terminal.screen import Markdown, measure
 from modeshift.testing.plugin import Snapshot
 from tests.clients.terminal.terminal import (
     ASK,
+    BACKSPACE,
     CODE,
     CTRL_C,
     DOWN,
@@ -23,6 +24,7 @@ from tests.clients.terminal.terminal import (
     UP,
     Terminal,
     chatting,
+    in_code,
 )
 from tests.clients.terminal.test_chat import CALL, SWITCH, WHY
 from tests.harness.server import Server
@@ -42,14 +44,8 @@ def pipe(clone: Server) -> Path:
 @pytest.mark.parametrize(
     ("keys", "is_allowed"),
     [
-        ((DOWN, ENTER), True),
-        ((UP, UP, UP, UP, ENTER), True),
-        (("2",), True),
-        (("y",), True),
-        ((ENTER,), False),
-        (("1",), False),
-        (("n",), False),
-        ((ESC,), False),
+        *(((DOWN, ENTER), True), ((*[UP] * 4, ENTER), True), (("2",), True), (("y",), True)),
+        *(((ENTER,), False), (("1",), False), (("n",), False), ((ESC,), False)),
     ],
 )
 def test_keys_of_the_list(
@@ -81,10 +77,7 @@ def test_words_typed_at_a_question_answer_nothing(
     code.until_sent(f"Typed: {words}  · Enter" if words.endswith(" ") else f"Typed: {words}")
     code.press(ENTER)
     code.until(f"{POSTPONED}\n\ncode> {words}")
-    code.press("\x7f" * 20 + "list")
-    code.until("list")
-    code.press(ENTER)
-    code.until(CODE)
+    code.play(f"{BACKSPACE * 20}list", "list", ENTER, CODE)
     assert not (clone.workspace / "typed.txt").exists()
     assert "Ask first" in code.bar
 
@@ -110,8 +103,7 @@ def test_a_kept_message_neither_answers_nor_closes_a_question(
     code.until(CALL, after="through")
     assert "Kept, sent when the question is answered: list\n" in code.text
     assert not (clone.workspace / "never.txt").exists()
-    code.play(CTRL_C, "code> yyy", CTRL_C, "list\ncode>")
-    assert "Kept, sent when the question is answered: list\n" in code.text
+    code.play(CTRL_C, "code> yyy", CTRL_C, "Kept, sent when the question is answered: list\ncode>")
     code.play(ENTER, CALL, "n", WHY)
     code.press(ENTER)
     code.until_sent("\n\ncode> list\n")
@@ -155,12 +147,10 @@ def test_a_thread_that_is_opened_in_a_subtask(tmp_path: Path) -> None:
     clone, last = Server(tmp_path), ("--thread", "last")
     begun = "\n> task in code: write sub.txt: x\n\nSub-task in Code mode\n\n> write sub.txt: x\n"
     ended = "  Created sub.txt (1 character).\n\nHere is how it went:\n- write sub.txt: x: "
-    with chatting(clone) as terminal:
-        terminal.until(ASK)
+    with chatting(clone, shows=ASK) as terminal:
         terminal.play("task in code: write sub.txt: x", SWITCH, "y", CALL)
         assert "▸ Yes\n\nSub-task in Code mode\n\nWrite" in terminal.text
-    with chatting(clone, *last) as terminal:
-        terminal.until(CALL)
+    with chatting(clone, *last, shows=CALL) as terminal:
         assert begun in terminal.text
         terminal.play(CTRL_C, "\n\ncode / sub-task>", ENTER, CALL, "y", ASK)
         assert "\nThe sub-task in Code mode has ended.\nNow in Ask mode.\n" in terminal.text
@@ -214,8 +204,7 @@ def test_a_question_rings_the_bell_and_sets_the_title(code: Terminal) -> None:
 def test_long_output_is_folded_and_paged(clone: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     clone.workspace.mkdir(exist_ok=True)
     (clone.workspace / "long.txt").write_text("".join(f"line {n}\n" for n in range(100)))
-    with chatting(clone, "--mode", "code", PAGER="cat") as terminal:
-        terminal.until(CODE)
+    with in_code(clone, PAGER="cat") as terminal:
         terminal.play("run cat long.txt", CALL, "y", CODE)
         folded = "  line 3\n  ... 89 more lines; v shows all\n  line 93\n"
         assert folded in terminal.text
@@ -241,16 +230,10 @@ def test_long_output_is_folded_and_paged(clone: Server, monkeypatch: pytest.Monk
 def test_a_message_is_written_in_an_editor(tmp_path: Path) -> None:
     clone = Server(tmp_path)
     given: dict[str, Any] = {"VISUAL": "no-such-editor", "EDITOR": "sed -i s/one/two/"}
-    with chatting(clone, "--mode", "code", **given) as terminal:
-        terminal.until(CODE)
-        terminal.press("a one")
-        terminal.until("code> a one")
-        terminal.play("\x18\x05", "code> a two")
-    with chatting(clone, "--mode", "code", PATH="", VISUAL="", EDITOR="'") as terminal:
-        terminal.until(CODE)
-        terminal.press("a one")
-        terminal.until("code> a one")
-        terminal.press("\x18\x05")
+    with in_code(clone, **given) as terminal:
+        terminal.play("a one\x18\x05", "code> a two")
+    with in_code(clone, PATH="", VISUAL="", EDITOR="'") as terminal:
+        terminal.press("a one\x18\x05")
         terminal.until_sent("There is no editor: set EDITOR to one")
         terminal.until("code> a one")
 
@@ -261,8 +244,7 @@ def test_threads_are_chosen_by_what_was_said(tmp_path: Path) -> None:
         assert terminal.wait() == 1
         assert "there is no thread yet" in terminal.text
     for text, shown in (("list", CODE), ("write a.txt: a", CALL)):
-        with chatting(clone, "--mode", "code") as terminal:
-            terminal.until(CODE)
+        with in_code(clone) as terminal:
             terminal.say(text, shown)
     with chatting(clone, *last, "--mode", "code") as terminal:
         terminal.until(CODE)
