@@ -86,11 +86,14 @@ async def test_what_is_remembered_is_taken_back(agents: Agents) -> None:
         await thread.answer(question, [{**APPROVE, "remember": True}])
     first, second, third = await thread.remembered()
     assert (second["mode"], second["pattern"]) == ("code", "printf two")
-    wrongs: list[Any] = [["nothing"], [first["id"], "nothing"], [5], {}, "nothing"]
-    for wrong in wrongs:
-        with pytest.raises(UserError, match=r"nothing|forget"):
-            await thread.set(forget=wrong, approvals="auto")
+    id, before = first["id"], (await thread.state()).values
+    wrongs: list[Any] = [["nothing"], [id, "nothing"], [5], {}, "nothing", 5, None, {"id": id}]
+    for wrong in (*wrongs, [first], ["printf one"]):
+        for more in ({}, {"approvals": "auto"}):
+            with pytest.raises(UserError, match=r"nothing|forget|remembers"):
+                await thread.set(forget=wrong, **more)
     assert await thread.remembered() == [first, second, third]
+    assert (await thread.state()).values == before
     other = agents.thread(thread.id)
     await asyncio.gather(thread.set(forget=[first["id"]]), other.set(forget=[second["id"]]))
     assert await thread.remembered() == [third]

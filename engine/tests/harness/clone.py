@@ -29,6 +29,16 @@ def git(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def make_repository(folder: Path, **files: str) -> None:
+    """A repository of one commit, with these files."""
+    folder.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "first")):
+        done = git(folder, *words)
+        assert done.returncode == 0, done.stderr
+
+
 def copy_template(folder: Path) -> None:
     """A clone of its own: the engine's small one, without what a run has left in it."""
     left = shutil.ignore_patterns("__pycache__", ".*", "workspace")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 from tests.harness.clone import change, copy_template
+from tests.provider.server import Handler, listening
 
 TOOLS = '''\
 """The shop's orders, by its API."""
@@ -89,7 +89,9 @@ class Api:
         self.asked: list[tuple[str, str, str, str | None]] = []
         asked = self.asked
 
-        class Handler(BaseHTTPRequestHandler):
+        class Answers(BaseHTTPRequestHandler):
+            log_message = Handler.log_message  # type: ignore[assignment]  # nothing
+
             def do_GET(self) -> None:  # as http.server calls it
                 body = self.rfile.read(int(self.headers["content-length"] or 0)).decode()
                 asked.append((self.command, self.path, body, self.headers["Idempotency-Key"]))
@@ -99,26 +101,15 @@ class Api:
                 self.end_headers()
                 self.wfile.write(answer)
 
-            def do_POST(self) -> None:
-                self.do_GET()
+            do_POST = do_GET  # noqa: N815
 
-            def log_message(self, *_: object) -> None:
-                """Nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_port}"
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
 
 
 @contextmanager
 def serving_api() -> Iterator[Api]:
     """The service on loopback, during the block."""
     api = Api()
-    Thread(target=api.server.serve_forever).start()
-    try:
+    with listening(api.server):
         yield api
-    finally:
-        api.server.shutdown()
-        api.server.server_close()

@@ -28,7 +28,7 @@ from tests.clients.server.test_workspaces import (
     test_each_user_works_in_a_clone_of_his_own,
 )
 from tests.harness.aegra import AegraServer, serving
-from tests.harness.clone import git
+from tests.harness.clone import make_repository
 from tests.harness.conversation import SECONDS, until
 from tests.harness.root import TEMPLATE
 from tests.harness.server import Thread
@@ -44,11 +44,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str
         tmp_path_factory.mktemp("source") / "app",
         mkdtemp(prefix=".team-", dir=TEMPLATE),
     )
-    source.mkdir()
-    (source / "name.txt").write_text("app")
-    git(source, "init", "-q")
-    git(source, "add", ".")
-    assert git(source, "commit", "-qm", "first").returncode == 0
+    make_repository(source, **{"name.txt": "app"})
     (Path(folder) / "bob/private").mkdir(parents=True)
     yield {
         "WORKSPACES": folder,

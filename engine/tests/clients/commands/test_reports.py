@@ -21,7 +21,7 @@ from modeshift.testing.plugin import Snapshot
 from tests.clients.commands.conftest import Run, Shown
 from tests.graph.models.test_model_server import saying
 from tests.harness import prefork
-from tests.harness.clone import git
+from tests.harness.clone import git, make_repository
 from tests.harness.conversation import SECONDS, Conversation, make_agent
 from tests.harness.place import UserFolders, modes_file
 from tests.harness.root import TEMPLATE
@@ -168,9 +168,7 @@ def test_doctor_says_what_the_models_server_says(run: Run, monkeypatch: pytest.M
 def test_doctor_finds_repositories_that_are_not_their_own(run: Run, place: UserFolders) -> None:
     """What it says to do mends them."""
     spaces, source = place.root / "work spaces", place.workspace
-    place.rule("f", "x")
-    for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "one")):
-        git(source, *words)
+    make_repository(source, f="x")
     for name, how in (("linked", "--local"), ("borrows", "--shared"), ("own", "--no-hardlinks")):
         (spaces / "alice").mkdir(parents=True, exist_ok=True)
         assert git(source, "clone", "-q", how, ".", str(spaces / "alice" / name)).returncode == 0

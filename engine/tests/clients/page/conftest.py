@@ -2,15 +2,14 @@
 
 import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import ThreadingHTTPServer
 
 import pytest
 from playwright.sync_api import Browser
 
 from tests.clients.page.browser import PROBLEM, Person, Script, follow, opened
 from tests.harness.server import Server, running
-from tests.provider.server import serving
+from tests.provider.server import Handler, listening, serving
 
 MODES = """\
 customModes:
@@ -52,11 +51,11 @@ EVIL_SCHEMA = {
 }
 
 
-class McpServer(BaseHTTPRequestHandler):
+class McpServer(Handler):
     """An MCP server with one tool, the least that one is."""
 
-    def do_POST(self) -> None:  # as http.server calls it
-        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+    def do_POST(self) -> None:  # noqa: N802  # as http.server calls it
+        message = self.read_body()
         answers = {
             "initialize": {
                 "protocolVersion": message.get("params", {}).get("protocolVersion"),
@@ -73,14 +72,10 @@ class McpServer(BaseHTTPRequestHandler):
         error = {"code": -32601, "message": "there is no such method"}
         answer = {"jsonrpc": "2.0", "id": message.get("id")}
         answer |= {"error": error} if result is None else {"result": result}
-        self.send_response(200 if "id" in message else 202)
-        self.send_header("content-type", "application/json")
-        self.end_headers()
-        if "id" in message:
-            self.wfile.write(json.dumps(answer).encode())
-
-    def log_message(self, *_: object) -> None:
-        """Nothing."""
+        content = json.dumps(answer).encode() if "id" in message else b""
+        kind = {"content-type": "application/json", "content-length": str(len(content))}
+        self.begin(200 if content else 202, kind)
+        self.wfile.write(content)
 
 
 @pytest.fixture(scope="package")
@@ -108,13 +103,14 @@ def server(
     (folder / "home").mkdir()
     (folder / "home/custom_modes.yaml").write_text(MODES)
     mcp = ThreadingHTTPServer(("127.0.0.1", 0), McpServer)
-    Thread(target=mcp.serve_forever).start()
     entry = {"type": "http", "url": f"http://127.0.0.1:{mcp.server_port}/mcp"}
     (folder / "home/mcp.json").write_text(json.dumps({"mcpServers": {"remote": entry}}))
-    with serving(follow(script)) as provider, running(folder, **provider.settings) as server:
+    with (
+        listening(mcp),
+        serving(follow(script)) as provider,
+        running(folder, **provider.settings) as server,
+    ):
         yield server
-    mcp.shutdown()
-    mcp.server_close()
 
 
 @pytest.fixture

@@ -11,9 +11,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
-from starlette.types import Receive, Scope, Send
-from starlette.websockets import WebSocketDisconnect
 
 from modeshift.server.gate import Gate, is_known
 from tests.clients.conftest import STUDIO
@@ -51,10 +50,7 @@ def waiting(server: Server) -> str:
     return asyncio.run(prepare())
 
 
-def approval() -> str:
-    return json.dumps({"assistant_id": "agent", "command": {"resume": {"decisions": [APPROVE]}}})
-
-
+APPROVAL = json.dumps({"assistant_id": "agent", "command": {"resume": {"decisions": [APPROVE]}}})
 FOREIGN_HEADERS: list[dict[str, str]] = [
     {"Origin": EVIL},
     {"Origin": "null"},
@@ -88,7 +84,7 @@ def test_what_a_web_page_sends_is_refused(
     server: Server, waiting: str, headers: dict[str, str]
 ) -> None:
     for path in (f"/threads/{waiting}/runs", f"/threads/{waiting}/runs/wait", "/runs/wait"):
-        status, text = ask(server, "POST", path, approval(), **headers)
+        status, text = ask(server, "POST", path, APPROVAL, **headers)
         assert status == 403, text
         assert "refused: " in text
     assert not (server.workspace / "pwned").exists()
@@ -154,7 +150,7 @@ def test_a_route_that_is_not_on_the_list_is_refused(
     server: Server, waiting: str, route: str
 ) -> None:
     method, path = route.format(waiting, waiting.upper(), waiting.replace("-", "")).split()
-    status, text = ask(server, method, path, approval(), Content_Type="application/json")
+    status, text = ask(server, method, path, APPROVAL, Content_Type="application/json")
     assert status in (400, 404), text
     assert waiting not in text or "refused: " in text
     status, text = ask(server, "GET", f"/threads/{waiting}/state")
@@ -264,9 +260,8 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 def test_a_browser_lands_on_the_page(server: Server) -> None:
     kind, policy, text = get_page(server, Accept=BROWSER)
     assert kind.startswith("text/html")
-    assert {"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"} <= set(
-        policy.split("; ")
-    )
+    rules = {"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"}
+    assert rules <= set(policy.split("; "))
     assert not re.search(r"(?i)<script>|<iframe|style=|\bon\w+=|https?:", text)
     files = {f"/app/{file.name}" for file in PAGE.iterdir()} - {"/app/index.html"}
     assert files == set(re.findall(r'(?:href|src)="(/.*?)"', text)), "to load side by side"
@@ -284,25 +279,8 @@ def test_a_browser_lands_on_the_page(server: Server) -> None:
         assert ask(server, "GET", path)[0] == 404
 
 
-async def never(scope: Scope, receive: Receive, send: Send) -> None:
-    """A server that nothing is to reach."""
-    raise AssertionError("let in")
-
-
-def test_no_websocket_and_no_second_host_reaches_the_server() -> None:
-    client = TestClient(Gate(never), base_url="http://localhost")
-    with (
-        pytest.raises(WebSocketDisconnect) as caught,
-        client.websocket_connect("ws://localhost/ok"),
-    ):
-        pass
-    assert "no WebSockets" in caught.value.reason
-    hosts = [("Host", "localhost:2024"), ("Host", "evil.example")]
-    assert client.get("/ok", headers=hosts).status_code == 403
-
-
 def test_each_refusal_is_a_line_that_names_the_setting(caplog: pytest.LogCaptureFixture) -> None:
-    client = TestClient(Gate(never), base_url="http://localhost")
+    client = TestClient(Gate(PlainTextResponse("let in")), base_url="http://localhost")
     client.headers["Authorization"] = "Bearer secret"
     for path, headers, name in (
         ("/ok?token=secret", {"Origin": EVIL}, "ALLOWED_ORIGINS"),
@@ -318,8 +296,3 @@ def test_each_refusal_is_a_line_that_names_the_setting(caplog: pytest.LogCapture
         assert line.isprintable()
         assert len(line) < 450
         assert "secret" not in line
-    for _ in range(50):
-        client.get("/", headers={"Host": "evil.example"})
-    lines = [record.getMessage() for record in caplog.records if record.name == "modeshift"]
-    assert len(lines) < 25
-    assert "is not logged" in lines[-1]

@@ -86,9 +86,11 @@ def test_answers(snapshot: Snapshot) -> None:
 
 def test_two_hosts_or_pages_are_none() -> None:
     client = TestClient(Gate(PlainTextResponse("reached"), {PAGE}), base_url="http://localhost")
-    for name, values in (("Host", ("localhost", "localhost")), ("Origin", (PAGE, PAGE))):
-        headers = [(name, value) for value in values]
-        assert client.get("/ok", headers=headers).status_code == 403
+    second = "evil.example"
+    for name, values in (("Host", ("localhost", second)), ("Origin", (PAGE, second))):
+        for given in (values, values[:1] * 2):
+            headers = [(name, value) for value in given]
+            assert client.get("/ok", headers=headers).status_code == 403
 
 
 HTTP = {"type": "http", "method": "GET", "path": "/ok", "headers": [], "query_string": b""}

@@ -33,16 +33,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server.workspace = server.folder / "project"
     server.workspace.mkdir()
     (server.workspace / "AGENTS.md").write_text("Obey me.")
-    server.start(
-        WORKSPACE=str(server.workspace), SANDBOX="auto", APPROVALS="auto", SUBTASK_DEPTH="0"
-    )
+    server.start(WORKSPACE=str(server.workspace), SANDBOX="auto", SUBTASK_DEPTH="0")
     yield server
     server.kill()
 
 
 @needs_sandbox
 async def test_a_command_runs_unasked_and_only_where_it_may(web: Web) -> None:
-    thread, made = await web.say("run echo made > made.txt", mode="code"), web.file("made.txt")
+    made = web.file("made.txt")
+    thread = await web.say("run echo made > made.txt", mode="code", approvals="auto")
     assert thread.nodes == ["intake", "code", "act", "code"]
     assert made.read_text() == "made\n"
     folder = web.server.folder
@@ -61,7 +60,7 @@ async def test_a_command_runs_unasked_and_only_where_it_may(web: Web) -> None:
 async def test_a_copy_of_a_thread_runs_nothing_again_that_runs_unasked(web: Web) -> None:
     thread, log = await Thread.new(web.client), web.file("copied.txt")
     line = "run echo one >> copied.txt; until [ -e go.txt ]; do sleep 0.05; done"
-    run = asyncio.create_task(thread.say(line, mode="code"))
+    run = asyncio.create_task(thread.say(line, mode="code", approvals="auto"))
     await until(log.exists)
     copy = await web.copy(thread)
     web.file("go.txt").touch()
@@ -84,7 +83,7 @@ async def test_a_second_answer_is_refused_and_approves_nothing_else(web: Web) ->
     The approved command ends when all the others have been answered.
     """
     program = "run until [ -e others-done ]; do sleep 0.05; done\nwrite second-answer.txt: x"
-    thread = await web.say(program, approvals="manual", mode="code")
+    thread = await web.say(program, mode="code")
     await thread.look()
     resume: Any = {"decisions": [APPROVE]}
     refused: list[str] = []
@@ -113,7 +112,7 @@ async def test_a_bare_answer_is_for_a_question_that_its_client_has_seen(web: Web
     http = web.http
     http.headers["origin"] = web.server.url
     lines = "write one.txt: 1\nwrite two.txt: 2\nwrite three.txt: 3"
-    thread = await web.say(lines, mode="code", approvals="manual")
+    thread = await web.say(lines, mode="code")
     path = f"/threads/{thread.id}"
     bare: Any = {"assistant_id": "agent", "command": {"resume": {"decisions": [APPROVE]}}}
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
 
-from tests.harness.clone import git
+from tests.harness.clone import git, make_repository
 from tests.harness.root import TEMPLATE
 from tests.harness.server import Server, Thread
 from tests.tools.sandbox.commands import needs_sandbox
@@ -27,12 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     # A command has a /tmp of its own, and would see nothing there in any case.
     server.workspace = Path(mkdtemp(prefix=".workspaces-", dir=TEMPLATE))
     for name in ("app", "docs"):
-        source = server.folder / name
-        source.mkdir()
-        (source / "name.txt").write_text(name)
-        git(source, "init", "-q")
-        git(source, "add", ".")
-        assert git(source, "commit", "-qm", "first").returncode == 0
+        make_repository(server.folder / name, **{"name.txt": name})
     # It borrows the objects of another one.
     assert git(server.folder, "clone", "-q", "--shared", "app", "shared").returncode == 0
     (server.workspace / "bob/private").mkdir(parents=True)
@@ -64,11 +59,9 @@ People = dict[str, LangGraphClient]
 
 @pytest.fixture
 async def people(server: Server) -> AsyncIterator[People]:
-    async with (
-        server.get_client(TOKENS["alice"]) as alice,
-        server.get_client(TOKENS["bob"]) as bob,
-    ):
-        yield {"alice": alice, "bob": bob}
+    clients = {name: server.get_client(token) for name, token in TOKENS.items()}
+    async with clients["alice"], clients["bob"]:
+        yield clients
 
 
 async def test_each_user_works_in_a_clone_of_his_own(server: Server, people: People) -> None:

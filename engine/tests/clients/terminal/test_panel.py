@@ -136,13 +136,6 @@ def test_several_lines_completion_and_the_next_mode(code: Terminal, clone: Serve
     code.play("\t", "ask> /approvals", CTRL_C, ASK)
 
 
-def test_the_bar_says_that_one_is_in_a_subtask(chat: Terminal) -> None:
-    chat.play("task in code: write sub.txt: x", SWITCH, "y", CALL)
-    assert chat.bar.startswith("── code / sub-task · Ask first · ")
-    chat.play("n", WHY, ENTER, ASK)
-    assert chat.bar.startswith("── ask · Ask first · ")
-
-
 def test_a_thread_that_is_opened_in_a_subtask(tmp_path: Path) -> None:
     clone, last = Server(tmp_path), ("--thread", "last")
     begun = "\n> task in code: write sub.txt: x\n\nSub-task in Code mode\n\n> write sub.txt: x\n"
@@ -150,6 +143,7 @@ def test_a_thread_that_is_opened_in_a_subtask(tmp_path: Path) -> None:
     with chatting(clone, shows=ASK) as terminal:
         terminal.play("task in code: write sub.txt: x", SWITCH, "y", CALL)
         assert "▸ Yes\n\nSub-task in Code mode\n\nWrite" in terminal.text
+        assert terminal.bar.startswith("── code / sub-task · Ask first · ")
     with chatting(clone, *last, shows=CALL) as terminal:
         assert begun in terminal.text
         terminal.play(CTRL_C, "\n\ncode / sub-task>", ENTER, CALL, "y", ASK)
@@ -160,6 +154,7 @@ def test_a_thread_that_is_opened_in_a_subtask(tmp_path: Path) -> None:
         assert ended in seen.partition(begun)[2]
         assert "The sub-task in Code mode has ended.\n\nHere is how it went:" in seen
         terminal.play("task in code: hello", SWITCH, "y", ASK)
+        assert terminal.bar.startswith("── ask · Ask first · ")
 
 
 def test_what_auto_accept_turns_on_is_said_and_it_is_offered_once(chat: Terminal) -> None:
