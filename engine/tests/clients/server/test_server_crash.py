@@ -5,8 +5,8 @@ import re
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -33,14 +33,25 @@ NOBODYS_CHECKPOINT = """
 """
 
 
+QUICK = """
+import runpy, threading
+wait = threading.Event.wait
+threading.Event.wait = lambda self, timeout=None: wait(self, 0.3 if timeout == 10 else timeout)
+runpy.run_module("modeshift", run_name="__main__", alter_sys=True)
+"""
+"""The same server, but that it writes its lists as soon as there is something in them."""
 PARTS = "task in ask: list\ntask in code: write part.txt: x\ntask in ask: read part.txt"
 
 
-async def approve_by_name(client: LangGraphClient, thread: Thread) -> None:
-    thread = await reopened(client, thread)
-    state: Any = await client.threads.get_state(thread.id)
-    name = state["interrupts"][0]["value"]["question"]
-    await thread.run(command={"resume": {"decisions": [APPROVE], "question": name}})
+@contextmanager
+def running_quickly(folder: Path, **settings: str) -> Iterator[Server]:
+    server = Server(folder)
+    (folder / "quick.py").write_text(QUICK)
+    server.start("quick", "dev", "--port", str(server.port), **settings)
+    try:
+        yield server
+    finally:
+        server.kill()
 
 
 async def test_questions_outlive_the_server_and_no_call_is_run_again(tmp_path: Path) -> None:
@@ -81,7 +92,7 @@ async def test_questions_outlive_the_server_and_no_call_is_run_again(tmp_path: P
             await asking.run(command={"resume": {"decisions": [APPROVE]}})
             assert "must name its question" in str(asking.error)
             for thread in (asking, parted, parted):
-                await approve_by_name(client, thread)
+                await (await reopened(client, thread)).decide(APPROVE)
             values = await (await reopened(client, parted)).values()
             assert [task["files"] for task in values["subtasks"]] == [[], ["part.txt"], []]
             assert (values["mode"], values["parents"]) == ("ask", [])
@@ -140,14 +151,13 @@ async def test_what_is_lost_with_the_list_of_threads(tmp_path: Path) -> None:
     which nobody said anything is the owner's to create again.
     """
     lists, old = tmp_path / ".langgraph_api", tmp_path / "old"
-    with running(tmp_path, **SETTINGS) as server:
+    with running_quickly(tmp_path, **SETTINGS) as server:
         async with server.get_client(ALICE) as alice:
             listed = await Thread.new(alice)
             await keep_list(server, listed.id)
             shutil.copytree(lists, old)
-            lost = Thread(
-                alice, (await alice.threads.create(metadata={"title": "Lost"}))["thread_id"]
-            )
+            created = await alice.threads.create(metadata={"title": "Lost"})
+            lost = Thread(alice, created["thread_id"])
             for thread in (listed, lost):
                 await thread.say(f"write {thread.id}: x")
                 assert await thread.waiting()
@@ -187,7 +197,7 @@ async def test_what_is_lost_with_the_list_of_threads(tmp_path: Path) -> None:
 
 async def test_an_answer_that_is_given_again_answers_no_other_question(tmp_path: Path) -> None:
     """The server's list, when it was written last, has the first answer's run as running."""
-    with running(tmp_path) as server:
+    with running_quickly(tmp_path) as server:
         kept, go = server.folder / LIST, server.workspace / "go"
         async with server.client as client:
             thread = await Thread.new(client)
@@ -276,7 +286,7 @@ async def test_an_input_is_taken_once(tmp_path: Path) -> None:
     model = Model("first", "cut off", "left", "stateless")
     with (
         serving(model) as provider,
-        running(tmp_path, MODEL="openai:gpt-5.5", **provider.settings) as server,
+        running_quickly(tmp_path, MODEL="openai:gpt-5.5", **provider.settings) as server,
     ):
         async with server.client as client:
             ended, cut_off, left = [await Thread.new(client) for _ in range(3)]
