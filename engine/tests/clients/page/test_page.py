@@ -98,11 +98,9 @@ def test_an_edit_is_not_dropped(person: Person, server: Server) -> None:
     person.press("Edit")
     expect(person.page.get_by_label("content")).to_have_value("the model's")
     person.press("Drop the edit")
-    person.page.get_by_text("Always in this thread").click()
-    person.press("Always exactly this")
+    expect(person.page.get_by_text("Always in this thread")).to_be_visible()
+    person.press("Approve")
     person.sees("Created dropped.txt (11 characters).")
-    person.say("write dropped.txt: again")
-    person.sees("Replaced dropped.txt")
 
 
 def test_an_edit_of_one_of_several_calls(person: Person, server: Server) -> None:
@@ -188,7 +186,7 @@ def test_what_a_thread_has_stands_beside_it(person: Person, script: Script) -> N
 
 
 def test_two_tabs_and_a_reload_show_the_same(person: Person, script: Script) -> None:
-    """In the middle of a run; a question that is answered in one tab closes in the other."""
+    """In the middle of a run."""
     go_on = threading.Event()
     script["slowly"] = [lambda: (go_on.wait(SECONDS) and say("**There** it is.")) or say("late")]
     person.say("slowly", mode="scripted")
@@ -201,13 +199,6 @@ def test_two_tabs_and_a_reload_show_the_same(person: Person, script: Script) -> 
     go_on.set()
     for page in (person.page, other):
         expect(page.locator("article.ai strong")).to_have_text("There")
-    person.say("write x.txt: x", mode="ask")
-    for page in (person.page, other):
-        expect(page.locator(".card")).to_contain_text("Switch from Ask to Code mode")
-    other.locator(".card .safe").click()
-    for page in (other, person.page):
-        expect(page.locator(".card")).to_have_count(0)
-        expect(page.locator("article.ai").last).to_contain_text("rejected")
 
 
 def test_two_tabs_at_once_answer_one_question(person: Person, server: Server) -> None:
@@ -228,6 +219,8 @@ def test_two_tabs_at_once_answer_one_question(person: Person, server: Server) ->
     expect(other.locator(".toast").last).to_have_text("This has been answered already.")
     assert not (server.workspace / "second.txt").exists()
     other.locator(".card .safe").click()
+    for page in (other, person.page):
+        expect(page.locator(".card")).to_have_count(0)
     person.sees("You said no.")
 
 

@@ -59,6 +59,8 @@ ROUTES = f"""
     GET /modes
     POST /modeshift/threads
     PATCH /threads/{UUID(int=1)}/mode
+    GET /threads/{UUID(int=1)}/undo
+    POST /threads/{UUID(int=1)}/undo
     GET /threads/{UUID(int=1)}/state
 """
 
@@ -86,6 +88,7 @@ async def test_a_thread_belongs_to_whoever_made_it(server: Server, people: Peopl
     assert await thread.waiting()
     assert thread.id not in [listed["thread_id"] for listed in await bob.threads.search()]
     command: Any = {"resume": {"decisions": [APPROVE]}}
+    digest = (await alice.http.get(f"/threads/{thread.id}/undo"))["digest"]
     stolen: Any = {"owner": "bob"}
     attempts: list[Awaitable[Any]] = [
         bob.threads.get(thread.id),
@@ -95,7 +98,8 @@ async def test_a_thread_belongs_to_whoever_made_it(server: Server, people: Peopl
         bob.runs.wait(thread.id, "agent", command=command),
         bob.threads.update_state(thread.id, {"mode": "ask"}),
         bob.threads.get_history(thread.id),
-        *(bob.http.get(f"/threads/{thread.id}/{path}") for path in ("mode", "question")),
+        *(bob.http.get(f"/threads/{thread.id}/{path}") for path in ("mode", "question", "undo")),
+        bob.http.post(f"/threads/{thread.id}/undo", json={"message": "last", "digest": digest}),
         bob.http.patch(f"/threads/{thread.id}/mode", json={"mode": "code"}),
         bob.threads.create(thread_id=thread.id, if_exists="do_nothing"),
     ]
