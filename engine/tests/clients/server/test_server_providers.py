@@ -13,7 +13,7 @@ from langchain_core.messages import BaseMessage
 from langgraph_sdk.client import LangGraphClient
 
 from tests.harness.conversation import APPROVE, SECONDS
-from tests.harness.server import Server, Thread, running
+from tests.harness.server import Server, Thread, Web, running
 from tests.provider.script import Answer, Failure, Step, say
 from tests.provider.server import KEY, ScriptedProvider, serving
 from tests.tools.mcp.servers import TOY, serving_toy
@@ -94,9 +94,8 @@ async def stream(thread: Thread, text: str, mode: str) -> AsyncIterator[Any]:
             yield message
 
 
-async def test_the_key_is_nowhere(server: Server, client: LangGraphClient) -> None:
-    thread = await Thread.new(client)
-    await thread.say("Please fail.", mode="gpt")
+async def test_the_key_is_nowhere(server: Server, web: Web) -> None:
+    thread = await web.say("Please fail.", mode="gpt")
     assert thread.error is not None
     assert "did not answer" in thread.error["message"]
     assert "quota" in thread.error["message"]
@@ -106,20 +105,16 @@ async def test_the_key_is_nowhere(server: Server, client: LangGraphClient) -> No
             assert KEY.encode() not in file.read_bytes(), file
 
 
-async def test_calls_ask_run_and_are_remembered(client: LangGraphClient) -> None:
+async def test_calls_ask_run_and_are_remembered(web: Web) -> None:
     names = list[str]()
     async with asyncio.timeout(SECONDS):
         while names != ["mcp__here__get_time"]:  # until the servers are ready
-            thread = await Thread.new(client)
-            await thread.say("call mcp__here__get_time")
-            names = [request["name"] for request in await thread.waiting()]
-    thread = await Thread.new(client)
+            names = await (await web.say("call mcp__here__get_time")).asked()
+    thread = await Thread.new(web.client)
     for name in ("mcp__here__get_time", "mcp__there__get_time"):
         await thread.say(f'call {name} {{"zone": "Rome"}}')
-        (asked,) = await thread.waiting()
-        assert asked["name"] == name
-        question = await client.http.get(f"/threads/{thread.id}/question")
-        preview = question["previews"][0]
+        assert await thread.asked() == [name]
+        preview = (await web.get(thread, "question"))["previews"][0]
         assert preview["server"] == name.split("__")[1]
         assert ("host" in preview) == (name == "mcp__there__get_time")
         await thread.decide({**APPROVE, "remember": True})
@@ -129,4 +124,4 @@ async def test_calls_ask_run_and_are_remembered(client: LangGraphClient) -> None
         assert "noon in Oslo" in str((await thread.values())["messages"][-1])
     await thread.say("call mcp__here__set_time {}")
     # Ask mode does not have it, so the model asks for another.
-    assert [request["name"] for request in await thread.waiting()] == ["switch_mode"]
+    assert await thread.asked() == ["switch_mode"]
