@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,12 @@ from modeshift.prompts import render_summary_request
 from modeshift.testing import Conversation, edit, judge_call, make_agent
 from modeshift.testing.answers import next_request
 from modeshift.testing.plugin import Snapshot
+from tests.harness import prefork
 from tests.harness.clone import change
 from tests.harness.conversation import APPROVE, REJECT
 from tests.harness.modes import load_catalog
 from tests.harness.place import environment
-from tests.harness.programs import run, run_in_clone
+from tests.harness.programs import run_in_clone
 from tests.harness.shop import Api, make_shop, serving_api
 from tools.conversation import conversation_tools
 
@@ -225,8 +225,7 @@ def test_what_is_not_there_is_told_in_one_line(
     change(shop / file, old, new)
     settings = environment(tmp_path, MODES_FOLDER=str(shop / "modes"))
     before = {*shop.rglob("*")}
-    command = (sys.executable, "-m", "modeshift", "modes", "--mode", "refund")
-    done = run(*command, cwd=shop, env=settings)
+    done = prefork.run("modeshift", "modes", "--mode", "refund", cwd=shop, env=settings)
     (line,) = (line for line in done.stderr.splitlines() if told in line)
     assert file in line
     assert done.returncode != 0

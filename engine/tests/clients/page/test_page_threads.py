@@ -84,7 +84,8 @@ def test_a_message_is_edited_and_run_again(person: Person) -> None:
         field = page.get_by_role("dialog").get_by_label("Message")
         expect(field).to_have_value(("hello", "todo: first; second")[place])
         field.fill(text)
-        check_sizes(person)
+        if place:
+            check_sizes(person)
         person.press("Run again")
         person.answered()
         expect(own).to_have_text(left)
@@ -119,7 +120,8 @@ def test_a_message_is_undone_with_its_files_and_that_too(person: Person, server:
     for press, is_there, left in (("Cancel", True, 2), ("Undo", False, 1)):
         page.get_by_role("button", name="Undo from here").nth(1).click()
         expect(dialog).to_contain_text("undone.txt is deleted")
-        check_sizes(person)
+        if not is_there:
+            check_sizes(person)
         dialog.get_by_role("button", name=press, exact=True).click()
         expect(own).to_have_count(left)
         assert file.exists() is is_there
