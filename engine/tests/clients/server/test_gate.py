@@ -296,3 +296,6 @@ def test_each_refusal_is_a_line_that_names_the_setting(caplog: pytest.LogCapture
         assert line.isprintable()
         assert len(line) < 450
         assert "secret" not in line
+    for _ in range(50):
+        client.get("/", headers={"Host": "evil.example"})
+    assert len([record for record in caplog.records if record.name == "modeshift"]) < 25

@@ -86,10 +86,9 @@ def test_answers(snapshot: Snapshot) -> None:
 
 def test_two_hosts_or_pages_are_none() -> None:
     client = TestClient(Gate(PlainTextResponse("reached"), {PAGE}), base_url="http://localhost")
-    second = "evil.example"
-    for name, values in (("Host", ("localhost", second)), ("Origin", (PAGE, second))):
-        for given in (values, values[:1] * 2):
-            headers = [(name, value) for value in given]
+    for name, first in (("Host", "localhost"), ("Host", "localhost:1"), ("Origin", PAGE)):
+        for second in (first, "evil.example"):
+            headers = [(name, first), (name, second)]
             assert client.get("/ok", headers=headers).status_code == 403
 
 

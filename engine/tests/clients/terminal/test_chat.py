@@ -224,7 +224,7 @@ def test_modes_that_follow_a_turn_or_that_a_plan_opens_and_a_person_at_any_time(
         terminal.play("/first", "\n\nfirst>", "hello", "\n\nsecond>")
         seen = terminal.play("/architect", idle, "switch to planned: go", idle)
         assert "it takes `plan_written`" in seen
-        assert "(plan_written: no). Open from here: " in seen
+        assert "(plan_written: no). Open from here: ask, code, debug, first, second." in seen
         seen = terminal.play("write plan.md: x", CALL, "a", idle, "switch to planned: now", SWITCH)
         assert "Met: plan_written (plan_written: yes)." in " ".join(seen.split())
         terminal.play("r", WHY, ENTER, idle, "/planned", "\n\nplanned>")
