@@ -51,23 +51,15 @@ def waiting(server: Server) -> str:
 
 
 APPROVAL = json.dumps({"assistant_id": "agent", "command": {"resume": {"decisions": [APPROVE]}}})
+SITES = ("http://smith.langchain.com", f"{STUDIO}.evil.example", f"{STUDIO}:8443", STUDIO.upper())
+HOSTS = (
+    *("evil.example:2024", "127.0.0.1.evil.example:2024", "127.0.0.1@evil.example"),
+    *("evil.example#@127.0.0.1:2024", "localhost:x", "0.0.0.0:2024", "[::ffff:7f00:1]:2024"),
+)
 FOREIGN_HEADERS: list[dict[str, str]] = [
-    {"Origin": EVIL},
-    {"Origin": "null"},
-    {"Origin": ""},
-    {"Origin": f"{STUDIO}.evil.example"},
-    {"Origin": f"{STUDIO}:8443"},
-    {"Origin": "http://smith.langchain.com"},
-    {"Origin": STUDIO.upper()},
-    {"Sec_Fetch_Site": "cross-site"},
-    {"Sec_Fetch_Site": "same-site"},
-    {"Host": "evil.example:2024"},
-    {"Host": "127.0.0.1.evil.example:2024"},
-    {"Host": "127.0.0.1@evil.example"},
-    {"Host": "evil.example#@127.0.0.1:2024"},
-    {"Host": "localhost:x"},
-    {"Host": "0.0.0.0:2024"},
-    {"Host": "[::ffff:7f00:1]:2024"},
+    *({"Origin": origin} for origin in (EVIL, "null", "", *SITES)),
+    *({"Sec_Fetch_Site": site} for site in ("cross-site", "same-site")),
+    *({"Host": host} for host in HOSTS),
 ]
 
 
