@@ -375,19 +375,28 @@ def check_sizes(person: Person) -> None:
     person.page.set_viewport_size(size or {"width": 1280, "height": 720})
 
 
-def test_what_a_call_prints_is_shown_while_it_runs(person: Person, server: Server) -> None:
-    pipe = server.workspace / "pipe"
+def test_what_a_call_prints_is_shown_while_it_runs_and_if_it_was_stopped(
+    person: Person, server: Server
+) -> None:
+    page, pipe = person.page, server.workspace / "pipe"
     os.mkfifo(pipe)
     person.say("run echo begun; cat pipe", mode="code")
     expect(person.card.locator(".warning")).to_contain_text("not sandboxed. It has all")
     expect(person.card.locator(".command")).to_have_text("echo begun; cat pipe")
     person.press("Approve")
-    expect(person.page.locator(".call pre.live")).to_contain_text("begun")
+    expect(page.locator(".call.running pre.live")).to_contain_text("begun")
     pipe.write_text("\x1b[31mand done")
     person.sees(re.compile(r"begun\s+and done"))
+    person.say("run echo begun; cat pipe")
+    person.press("Approve")
+    expect(page.locator(".call.running pre.live")).to_contain_text("begun")
+    person.press("Stop")
+    expect(page.locator(".call.stopped summary")).to_contain_text("stopped: Run echo begun")
+    expect(page.locator(".call.running")).to_have_count(0)
 
 
-def test_a_picture_that_a_tool_returns_is_shown(person: Person) -> None:
+def test_a_picture_that_a_tool_returns_is_shown_and_no_other_one(person: Person) -> None:
+    """Only what is in the message, and only the kinds that hold no program."""
     person.say('call mcp__remote__set {"zone": "a picture"}', mode="code")
     person.press("Approve")
     shown = person.page.locator(".call", has_text="remote: set")
@@ -396,10 +405,8 @@ def test_a_picture_that_a_tool_returns_is_shown(person: Person) -> None:
     picture = shown.get_by_alt_text("An image")
     expect(picture).to_be_visible()
     assert picture.evaluate("one => one.decode().then(() => one.naturalWidth)") == 1
-
-
-def test_what_the_page_may_not_show_of_a_picture_it_says(person: Person) -> None:
-    """Only what is in the message, and only the kinds that hold no program."""
+    person.answered()
+    person.press("New thread")
     person.say("hello")
     person.answered()
     image = {"type": "image_url", "image_url": {"url": f"{person.url}/app/icon.svg"}}

@@ -1,6 +1,5 @@
 """What a person does while a run goes on: say more, stop it, decide by a key."""
 
-import os
 import threading
 
 import pytest
@@ -185,16 +184,6 @@ def test_words_typed_at_a_card_answer_nothing(person: Person, server: Server) ->
         expect(person.card).to_contain_text("typed.txt")
         assert not (server.workspace / "typed.txt").exists()
         page.fill("#say", "")
-
-
-def test_a_command_that_was_stopped_says_so(person: Person, server: Server) -> None:
-    os.mkfifo(server.workspace / "never")
-    person.say("run echo begun; cat never", mode="code")
-    person.press("Approve")
-    expect(person.page.locator(".call.running pre.live")).to_contain_text("begun")
-    person.press("Stop")
-    expect(person.page.locator(".call.stopped summary")).to_contain_text("stopped: Run echo begun")
-    expect(person.page.locator(".call.running")).to_have_count(0)
 
 
 def test_esc_stops_the_run_and_nothing_else(person: Person, script: Script) -> None:
