@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
@@ -41,31 +41,16 @@ POINTS = ("input", "said", "decided", "started", "edit", "edited", "outcome", "f
 """Where a process kills itself, on purpose."""
 
 
-@dataclass(frozen=True)
 class Place:
     """Where the threads are."""
 
-    folder: Path
-    url: str
-    lease: float
-
-    @property
-    def workspace(self) -> Path:
-        return self.folder / "workspace"
-
-    @property
-    def file(self) -> Path:
-        return self.folder / "threads.sqlite"
-
-    @property
-    def log(self) -> Path:
+    def __init__(self, folder: Path, url: str, lease: float) -> None:
+        self.folder, self.url, self.lease = folder, url, lease
+        self.workspace, self.file = folder / "workspace", folder / "threads.sqlite"
+        self.log = self.workspace / "log"
         """A line for each effect of a tool or command, with the thread's name."""
-        return self.workspace / "log"
-
-    @property
-    def finished(self) -> Path:
+        self.finished = folder / "finished"
         """A line for each call whose result the journal has, with the call's id."""
-        return self.folder / "finished"
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[tuple[BaseCheckpointSaver[Any], Journal]]:

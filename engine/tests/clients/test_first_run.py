@@ -10,7 +10,7 @@ import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Iterator
 from pathlib import Path
-from subprocess import DEVNULL, Popen
+from subprocess import Popen
 from typing import Any, cast
 
 import pytest
@@ -43,11 +43,7 @@ class Machine(Server):
     def command(self, *command: str, **settings: str) -> Any:
         command = command or ("modeshift", "dev", "--port", str(self.port))
         python = PYTHON if "serve" in command else sys.executable
-        with self.log.open("ab") as log:
-            return Popen(
-                [python, "-m", *command], cwd=self.folder, env=self.environment(**settings),
-                stdin=DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            )  # fmt: skip
+        return self.spawn(python, *command, **settings)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Aegra, served as ``make serve`` serves it, in a folder of its own."""
 
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,13 +26,7 @@ class AegraServer(Server):
         self.start(*command, **settings)
 
     def command(self, *command: str, **settings: str) -> Any:
-        with self.log.open("ab") as log:
-            return subprocess.Popen(
-                [PYTHON, "-m", *command],
-                cwd=self.folder,
-                env=self.environment(DATABASE_URL=self.database, **settings),
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            )  # fmt: skip
+        return self.spawn(PYTHON, *command, DATABASE_URL=self.database, **settings)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """A user's folders in a temporary folder, and the settings that point at them."""
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -62,35 +62,16 @@ def in_sandbox(deps: AgentDeps) -> AgentDeps:
     return replace(deps, toolbox=toolbox)
 
 
-@dataclass
 class UserFolders:
     """A user's home, workspace and modes files."""
 
-    root: Path
-
-    def __post_init__(self) -> None:
+    def __init__(self, root: Path) -> None:
+        self.root, self.home, self.workspace = root, root / "home", root / "workspace"
         self.home.mkdir()
         self.workspace.mkdir()
-
-    @property
-    def home(self) -> Path:
-        return self.root / "home"
-
-    @property
-    def workspace(self) -> Path:
-        return self.root / "workspace"
-
-    @property
-    def global_modes(self) -> Path:
-        return self.home / "custom_modes.yaml"
-
-    @property
-    def permissions(self) -> Path:
-        return self.home / "permissions.yaml"
-
-    @property
-    def project_modes(self) -> Path:
-        return self.workspace / ".kilocodemodes"
+        self.global_modes = self.home / "custom_modes.yaml"
+        self.permissions = self.home / "permissions.yaml"
+        self.project_modes = self.workspace / ".kilocodemodes"
 
     def settings(self, **given: Any) -> Settings:
         folders: dict[str, Any] = {

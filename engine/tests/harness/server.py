@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sqlite3
+import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -58,6 +59,14 @@ class Server:
             return prefork.start(
                 *command, cwd=self.folder, env=env, streams=streams, is_leader=True
             )
+
+    def spawn(self, python: str | Path, *command: str, **settings: str) -> Any:
+        """The same by another Python, which imports all anew."""
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [python, "-m", *command], cwd=self.folder, env=self.environment(**settings),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
 
     @property
     def log(self) -> Path:

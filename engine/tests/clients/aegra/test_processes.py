@@ -203,6 +203,7 @@ async def test_what_a_killed_process_was_doing_is_not_done_again(
         other.kill()
         run.cancel()  # which would look for the server for a minute
         await asyncio.gather(run, return_exceptions=True)
+    expire_claims(other.database)
     here = Thread(web.client, thread.id)
     async with asyncio.timeout(SECONDS):
         while not (await web.get(thread, "question"))["is_cut_off"]:

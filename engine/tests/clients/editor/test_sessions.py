@@ -240,8 +240,12 @@ async def test_a_session_opens_whatever_mcp_servers_the_editor_has(
     assert not started.exists()
 
 
-async def test_a_mode_without_its_model_cannot_be_chosen(place: UserFolders) -> None:
-    place.global_modes.write_text(modes_file("surgeon", rest="    model: openai:gpt-5.5\n"))
+async def test_a_mode_without_its_model_cannot_be_chosen_and_one_that_follows_is_shown(
+    place: UserFolders,
+) -> None:
+    rests = {"surgeon": "    model: openai:gpt-5.5\n", "first": "    then: second\n", "second": ""}
+    modes = (modes_file(slug, rest=rest).partition("\n")[2] for slug, rest in rests.items())
+    place.global_modes.write_text("customModes:\n" + "".join(modes))
     async with editing(place.root) as editor:
         talk = await editor.talk(place.workspace)
         for asking in (talk.choose("mode", "surgeon"), talk.say("/surgeon hello")):
@@ -249,6 +253,9 @@ async def test_a_mode_without_its_model_cannot_be_chosen(place: UserFolders) -> 
                 await asking
         assert await talk.say("hello") == "end_turn"
         assert not talk.of("current_mode_update")
+        for said in ("/first hello", "hello", "/first hello"):
+            assert await talk.say(said) == "end_turn"
+            assert talk.shown == ("second", "manual")
 
 
 async def test_a_missing_key_shows_the_login_card(tmp_path: Path, workspace: Path) -> None:
@@ -283,17 +290,6 @@ async def test_a_trusted_workspaces_modes_come_and_go(place: UserFolders) -> Non
         place.project_modes.unlink()
         assert await talk.say("hello") == "end_turn"
         assert talk.shown == ("ask", "manual")
-
-
-async def test_the_mode_that_follows_a_turn_is_shown(place: UserFolders) -> None:
-    first = modes_file("first", rest="    then: second\n")
-    place.global_modes.write_text(first + modes_file("second").partition("\n")[2])
-    async with editing(place.root) as editor:
-        talk = await editor.talk(place.workspace, "first")
-        assert await talk.say("hello") == "end_turn"
-        assert talk.shown == ("second", "manual")
-        await talk.say("/first hello")
-        assert talk.shown == ("second", "manual")
 
 
 async def test_a_copy_goes_on_by_itself(code: Talk, editor: Editor, workspace: Path) -> None:

@@ -6,7 +6,7 @@ import re
 import select
 import termios
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -95,25 +95,25 @@ class Terminal:
 
     def until(self, shown: str, *, after: str = "") -> str:
         """Wait until the screen ends with ``shown``; what stands there since ``after``."""
-        end = time.monotonic() + SECONDS
-        while not (seen := self.text).endswith(shown):
-            if time.monotonic() > end or not self._read(end):
-                raise AssertionError(f"no {shown!r} at the end of:\n{seen}")
+        seen = self._wait(lambda: self.text, lambda seen: seen.endswith(shown), shown)
         return seen[seen.rindex(after) :] if after else seen
 
     def until_match(self, shown: re.Pattern[str], *, but: str) -> None:
         """Wait until the screen is another than ``but``, and ends as the pattern says."""
-        end = time.monotonic() + SECONDS
-        while (seen := self.text) == but or not shown.search(seen):
-            if time.monotonic() > end or not self._read(end):
-                raise AssertionError(f"no {shown.pattern!r} at the end of:\n{seen}")
+        self._wait(
+            lambda: self.text, lambda seen: seen != but and shown.search(seen), shown.pattern
+        )
 
     def until_sent(self, shown: str) -> None:
         """Wait until ``shown`` is on the screen."""
+        self._wait(lambda: self.screen, lambda seen: shown in seen, shown)
+
+    def _wait(self, look: Callable[[], str], holds: Callable[[str], Any], shown: str) -> str:
         end = time.monotonic() + SECONDS
-        while shown not in self.screen:
+        while not holds(seen := look()):
             if time.monotonic() > end or not self._read(end):
-                raise AssertionError(f"no {shown!r} in:\n{self.screen}")
+                raise AssertionError(f"no {shown!r} in:\n{seen}")
+        return seen
 
     def say(self, text: str, shown: str) -> str:
         """Type a line, and wait for ``shown``."""
