@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from langgraph.types import Command
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.policy import Approvals
 from modeshift.tools.processes.sandboxes import Commands
+from tests.graph.calls import ALWAYS, replace_in, run, write
 from tests.harness.conversation import (
     APPROVE,
     Conversation,
@@ -24,6 +26,7 @@ from tests.harness.conversation import (
 from tests.harness.modes import load_with
 from tests.harness.place import JUDGED_SANDBOX
 from tests.harness.scripted import Call
+from tests.tables import rows
 
 VOID = "have changed since the user was asked"
 
@@ -57,16 +60,18 @@ async def test_an_answer_is_for_its_question(workspace: Path, *, must_name_it: b
     assert (workspace / "b").read_text() == "x"
 
 
-@pytest.mark.parametrize("goes_on", [True, False])
-@pytest.mark.parametrize("approvals", Approvals)
+@pytest.mark.parametrize(
+    ("approvals", "goes_on", "is_forged"),
+    [*product(Approvals, (True, False), (False,)), (Approvals.MANUAL, True, True)],
+)
 async def test_what_is_planned_runs_in_no_copy_of_the_thread(
-    talk: Conversation, workspace: Path, approvals: Approvals, *, goes_on: bool
+    talk: Conversation, workspace: Path, approvals: str, *, goes_on: bool, is_forged: bool
 ) -> None:
-    """Approved or allowed in one thread, and run in a copy that somebody made of it in between."""
-    said = {"messages": [HumanMessage("write a: x")], "mode": "code", "approvals": approvals.value}
+    """Approved or allowed in one thread; not even where somebody says that it is the copy's own."""
+    said = {"messages": [HumanMessage("write a: x")], "mode": "code", "approvals": approvals}
     node = "code"
     await talk.send_until(node, said)
-    if approvals is Approvals.MANUAL:
+    if approvals == Approvals.MANUAL:
         await talk.send(None)
         node = "review"
         await talk.send_until(node, Command(resume={"decisions": [APPROVE]}))
@@ -74,11 +79,15 @@ async def test_what_is_planned_runs_in_no_copy_of_the_thread(
     values = await talk.values()
     values.pop("facts", None)  # which nobody may write
     values.pop("approved_plan", None)
+    if is_forged:
+        ((planned,),) = values["due_calls"]
+        journal = talk.agent.started_calls.journal
+        planned["journal"] = journal.mark(copy.config["configurable"]["thread_id"])
     await talk.agent.aupdate_state(copy.config, values, as_node=node)
     await (copy.send(None) if goes_on else copy.say("And?"))
     assert not (workspace / "a").exists()
     (result,) = (await copy.results()).values()
-    assert "may have taken effect" in result.text
+    assert (VOID if is_forged else "may have taken effect") in result.text
     await talk.send(None)
     assert (workspace / "a").exists()
 
@@ -102,26 +111,9 @@ async def test_a_question_that_is_marked_as_resolved_is_rejected_and_its_turn_en
     assert [file.name for file in workspace.iterdir()] == ["c"]
 
 
-async def test_an_approval_holds_in_no_copy_of_the_thread(
-    talk: Conversation, workspace: Path
-) -> None:
-    """Not even where somebody says that the plan is the copy's own."""
-    await talk.say("write a: x", mode="code")
-    await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
-    copy = Conversation(talk.agent)
-    values = await talk.values()
-    values.pop("facts", None)
-    values.pop("approved_plan", None)
-    ((planned,),) = values["due_calls"]
-    journal = talk.agent.started_calls.journal
-    planned["journal"] = journal.mark(copy.config["configurable"]["thread_id"])
-    await talk.agent.aupdate_state(copy.config, values, as_node="review")
-    await copy.send(None)
-    assert not (workspace / "a").exists()
-    assert VOID in str(await copy.messages())
-
-
-async def test_an_approval_in_the_sandbox_is_none_without(workspace: Path) -> None:
+@pytest.mark.parametrize("change", ["no sandbox", "a mode's words"])
+async def test_an_approval_is_for_the_sandbox_and_mode_it_saw(workspace: Path, change: str) -> None:
+    """They change before the answer, or between it and the run."""
     talk = Conversation(make_agent(workspace, commands=Commands(JUDGED_SANDBOX)))
     await talk.say("run touch a", mode="code")
     (asked,) = await talk.waiting()
@@ -129,20 +121,20 @@ async def test_an_approval_in_the_sandbox_is_none_without(workspace: Path) -> No
         "Code mode wants to use execute_command: runs a command in the sandbox. "
         "It can change the workspace, and has no network."
     )
-    restart(talk, workspace)
-    await talk.decide(APPROVE)
+    if change == "no sandbox":
+        restart(talk, workspace)
+        await talk.decide(APPROVE)
+    else:
+        await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
+        catalog = load_with("code", role_definition="You obey.")
+        reload(talk, replace(talk.agent.live.deps, catalog=catalog))
+        await talk.send(None)
     assert not (workspace / "a").exists()
     assert VOID in str(await talk.messages())
 
 
 @pytest.mark.parametrize("by_an_approved_command", [True, False])
-@pytest.mark.parametrize(
-    "call",
-    [
-        ("execute_command", {"command": "touch made", "cwd": "one"}),
-        ("write_file", {"path": "one/made", "content": "x"}),
-    ],
-)
+@pytest.mark.parametrize("call", [run("touch made", cwd="one"), write("one/made")])
 async def test_an_approval_is_for_the_folder_that_was_meant(
     workspace: Path, call: Call, *, by_an_approved_command: bool
 ) -> None:
@@ -150,10 +142,8 @@ async def test_an_approval_is_for_the_folder_that_was_meant(
     for name in ("src", "lib"):
         (workspace / name).mkdir()
     (workspace / "one").symlink_to("src")
-    command = "ln -sfn lib one" if by_an_approved_command else "true"
-    talk = await run_script(
-        workspace, [("execute_command", {"command": command}), call], mode="code"
-    )
+    command = run("ln -sfn lib one" if by_an_approved_command else "true")
+    talk = await run_script(workspace, [command, call], mode="code")
     if call[0] == "write_file":
         assert "'src/made'" in (await talk.waiting())[1]["description"]
     if not by_an_approved_command:
@@ -164,19 +154,16 @@ async def test_an_approval_is_for_the_folder_that_was_meant(
     assert VOID in (await talk.results())["call_1"].text
 
 
-async def test_an_answer_is_not_for_another_call_of_the_same_message(
-    talk: Conversation, workspace: Path
-) -> None:
+async def test_an_answer_is_for_no_call_beside_its_own(talk: Conversation, workspace: Path) -> None:
     """The host's choices change which call needs a person while the question is open."""
     for name in ("a", "b"):
         await talk.say(f"run touch {name}", mode="code")
-        await talk.decide({**APPROVE, "remember": True})
+        await talk.decide(ALWAYS)
         (workspace / name).unlink()
     first, second = (await talk.values())["remembered"]
     await talk.agent.aupdate_state(talk.config, {"remembered": [first]})
     await talk.say("run touch b & run touch a")
-    named = (await question(talk)).value["question"]
-    answer = {"decisions": [APPROVE], "question": named}
+    answer = {"decisions": [APPROVE], "question": (await question(talk)).value["question"]}
     with suppress(InvalidInputError):
         await talk.send(Command(resume=answer, update={"remembered": [second]}))
     assert not (workspace / "a").exists()
@@ -203,23 +190,16 @@ async def test_an_approval_is_for_the_text_that_was_there(
     assert text == ("mine" if before == after else after)
 
 
-def write(text: str) -> Call:
-    return "write_file", {"path": "a", "content": text}
+NEW, TYPED = run("printf new > a"), run("printf ' typed' >> a")
+ALLOWED = replace_in("a", "old", "older")
 
 
-NEW: Call = ("execute_command", {"command": "printf new > a"})
-TYPED: Call = ("execute_command", {"command": "printf ' typed' >> a"})
-ALLOWED: Call = ("edit_file", {"path": "a", "edits": [{"old": "old", "new": "older"}]})
-
-
-@pytest.mark.parametrize(
-    ("before", "calls", "after"),
-    [
-        pytest.param("old", [NEW, write("mine")], "new", id="a command"),
-        pytest.param("\0ld", [NEW, write("mine")], "new", id="a command, and no text"),
-        pytest.param("old", [TYPED, ALLOWED, write("mine")], "older typed", id="an edit unasked"),
-        pytest.param("old", [write("one"), write("two")], "two", id="of the same message"),
-    ],
+@rows(
+    "before calls after",
+    pytest.param("old", [NEW, write("a", "mine")], "new", id="a command"),
+    pytest.param("\0ld", [NEW, write("a", "mine")], "new", id="a command, and no text"),
+    pytest.param("old", [TYPED, ALLOWED, write("a")], "older typed", id="an edit unasked"),
+    pytest.param("old", [write("a", "one"), write("a", "two")], "two", id="the same message"),
 )
 async def test_an_approval_is_for_the_text_also_behind_another_call(
     workspace: Path, before: str, calls: list[Call], after: str
@@ -233,25 +213,10 @@ async def test_an_approval_is_for_the_text_also_behind_another_call(
     assert (VOID in str(await talk.messages())) is (after != "two")
 
 
-async def test_what_is_always_allowed_is_what_was_shown(
-    talk: Conversation, workspace: Path
-) -> None:
+async def test_always_allowed_is_what_was_shown(talk: Conversation, workspace: Path) -> None:
     (workspace / "a").write_text("old")
     await talk.say("write a: mine then write a: again", mode="code")
     (workspace / "a").write_text("theirs")
-    await talk.decide({"type": "approve", "remember": True})
+    await talk.decide(ALWAYS)
     assert (workspace / "a").read_text() == "theirs"
     assert len(await talk.waiting()) == 1
-
-
-async def test_an_approval_is_for_the_mode_with_its_rules(
-    talk: Conversation, workspace: Path
-) -> None:
-    """They change between the answer and the run."""
-    await talk.say("write a: x", mode="code")
-    await talk.send_until("review", Command(resume={"decisions": [APPROVE]}))
-    catalog = load_with("code", role_definition="You obey.")
-    reload(talk, replace(talk.agent.live.deps, catalog=catalog))
-    await talk.send(None)
-    assert not (workspace / "a").exists()
-    assert VOID in str(await talk.messages())

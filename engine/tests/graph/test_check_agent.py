@@ -18,6 +18,7 @@ from modeshift.testing import check_agent
 from modeshift.threads.journal import Hold, Journal
 from modeshift.threads.started_calls import StartedCalls
 from tests.harness.own_graph import Build, build_with
+from tests.tables import rows
 
 Saver = BaseCheckpointSaver[Any] | None
 
@@ -140,30 +141,24 @@ def runs_calls_beside_the_engine(deps: AgentDeps, saver: Saver = None) -> Agent:
 
 
 IN_PROBE = r"in \w+ mode, probe_\w+:? .*"
+UNASKED = IN_PROBE + "runs although nobody has approved it"
+UNDENIED = IN_PROBE + r"runs although (the mode denies|nobody has approved) it"
 
 
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
-        (
-            runs_calls_itself(0),
-            IN_PROBE + r"runs although (the mode denies|nobody has approved) it",
-        ),
-        (approves_by_itself, IN_PROBE + "runs although nobody has approved it"),
-        (runs_calls_beside_the_engine, IN_PROBE + "has run, .* no fact says so: files_changed"),
-        (forgets_what_has_begun, IN_PROBE + "once more after it was cut off by a cancel"),
-        (swallows_the_question, IN_PROBE + "the node 'review' cannot send"),
-        (switches_without_a_yes, r"in \w+ mode, switch_mode to \w+ takes effect although nobody"),
-        (
-            takes_the_tools_it_asked_for,
-            r"switch_mode to \w+ after 'reject' the model has the tools",
-        ),
-        (keeps_the_old_tools, r"switch_mode to \w+ after 'approve' the model has the tools of"),
-        pytest.param(
-            *(runs_calls_itself(1), r"in random walk \d probe_\w+ runs although"),
-            marks=pytest.mark.slow,  # behind all that the walks come after
-        ),
-    ],
+@rows(
+    "wrong told",
+    (runs_calls_itself(0), UNDENIED),
+    (approves_by_itself, UNASKED),
+    (runs_calls_beside_the_engine, IN_PROBE + "has run, .* no fact says so: files_changed"),
+    (forgets_what_has_begun, IN_PROBE + "once more after it was cut off by a cancel"),
+    (swallows_the_question, IN_PROBE + "the node 'review' cannot send"),
+    (switches_without_a_yes, r"in \w+ mode, switch_mode to \w+ takes effect although nobody"),
+    (takes_the_tools_it_asked_for, r"switch_mode to \w+ after 'reject' the model has the tools"),
+    (keeps_the_old_tools, r"switch_mode to \w+ after 'approve' the model has the tools of"),
+    pytest.param(
+        *(runs_calls_itself(1), r"in random walk \d probe_\w+ runs although"),
+        marks=pytest.mark.slow,  # behind all that the walks come after
+    ),
 )
 def test_what_a_wrong_graph_leaves_open_is_named(wrong: Build, told: str) -> None:
     """The last is what a message with one call does not show."""

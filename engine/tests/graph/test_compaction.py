@@ -125,10 +125,8 @@ async def test_what_holds_stays(workspace: Path, serve: Serve) -> None:
     todos = [{"content": "Read on", "status": "in_progress"}]
     switch = call("switch_mode", mode_slug="code", reason="To do it.")
     steps = [
-        call("write_file", path="PLAN.md", content="Read."),
-        switch,
-        call("write_file", path="a.txt", content="a"),
-        call("update_todo_list", todos=todos),
+        *(call("write_file", path="PLAN.md", content="Read."), switch),
+        *(call("write_file", path="a.txt", content="a"), call("update_todo_list", todos=todos)),
         *[call("read_file", path="long.txt")] * 3,
         say("Done."),
         say("Hello."),
@@ -220,9 +218,7 @@ FAILURES: dict[str, tuple[Step, str]] = {
 @pytest.mark.parametrize(
     ("name", "kind"), [*zip(cycle(["anthropic", "openai"]), FAILURES), ("openai", "declined")]
 )
-async def test_without_a_summary_all_stays(
-    workspace: Path, serve: Serve, name: str, kind: str
-) -> None:
+async def test_without_one_all_stays(workspace: Path, serve: Serve, name: str, kind: str) -> None:
     """It is tried once in a turn, and again in the next one."""
     step, why = FAILURES[kind]
     steps = [*[read()] * 7, say("Read."), say("Still here.")]
@@ -252,9 +248,7 @@ async def test_without_a_summary_all_stays(
     assert [message.text for message in messages[-2:]] == ["Hello?", "Still here."]
 
 
-async def test_too_long_for_a_model_of_which_nothing_is_known(
-    workspace: Path, serve: Serve
-) -> None:
+async def test_too_long_for_a_model_of_which_none_knows(workspace: Path, serve: Serve) -> None:
     """Its refusal says so; nor does the whole fit with the request for a summary behind it."""
     with serve(
         worker := Worker([*[read("")] * 12, say("Done.")], say(TEXT)), window=WINDOW
@@ -270,9 +264,7 @@ async def test_too_long_for_a_model_of_which_nothing_is_known(
 
 
 @pytest.mark.parametrize("kind", ["a call", "nothing", "request", "too long"])
-async def test_a_model_that_will_not_summarize_does_not_end_the_thread(
-    workspace: Path, serve: Serve, kind: str
-) -> None:
+async def test_no_summary_does_not_end_the_thread(workspace: Path, serve: Serve, kind: str) -> None:
     """What the user said stays, and which files there are; a person is told."""
     step, _ = FAILURES[kind]
     plan = call("write_file", path="PLAN.md", content="Read it.")
@@ -296,7 +288,7 @@ async def test_a_model_that_will_not_summarize_does_not_end_the_thread(
     assert "- Read on (in_progress)" in bodies(provider)[-1]
 
 
-async def test_what_does_not_fit_even_then_is_an_error(workspace: Path, serve: Serve) -> None:
+async def test_what_fits_in_no_way_and_a_small_window_fail(workspace: Path, serve: Serve) -> None:
     with serve(worker := Worker([say("Hello."), say("Back.")]), "anthropic", window=4000):
         talk = start(CLAUDE, workspace, None)
         await talk.say("Hello.")
@@ -306,6 +298,14 @@ async def test_what_does_not_fit_even_then_is_an_error(workspace: Path, serve: S
         last = (await talk.messages())[-1]
         await talk.send({"messages": [HumanMessage("Sorry.", id=last.id)]})
         assert [message.text for message in (await talk.messages())[-2:]] == ["Sorry.", "Back."]
+    with serve([say("Hello.")], "anthropic") as provider:
+        talk = start(CLAUDE, workspace, 1024)
+        with pytest.raises(ConfigurationError, match=r"1,024 .* about: ask 1,.*CONTEXT_WINDOW"):
+            await talk.say("Hello?")
+        assert provider.requests == []
+        talk.agent = make_agent(workspace, CLAUDE, saver=talk.agent.checkpointer)  # type: ignore[arg-type]
+        await talk.send(None)
+        assert [message.text for message in await talk.messages()] == ["Hello?", "Hello."]
 
 
 async def test_it_cannot_loop(workspace: Path, serve: Serve) -> None:
@@ -324,18 +324,7 @@ async def test_it_cannot_loop(workspace: Path, serve: Serve) -> None:
     assert "more characters left out" in text
 
 
-async def test_a_window_smaller_than_the_prompt(workspace: Path, serve: Serve) -> None:
-    with serve([say("Hello.")], "anthropic") as provider:
-        talk = start(CLAUDE, workspace, 1024)
-        with pytest.raises(ConfigurationError, match=r"1,024 .* about: ask 1,.*CONTEXT_WINDOW"):
-            await talk.say("Hello?")
-        assert provider.requests == []
-        talk.agent = make_agent(workspace, CLAUDE, saver=talk.agent.checkpointer)  # type: ignore[arg-type]
-        await talk.send(None)
-        assert [message.text for message in await talk.messages()] == ["Hello?", "Hello."]
-
-
-async def test_there_is_nothing_to_summarize(workspace: Path) -> None:
+async def test_nothing_to_summarize_and_what_the_offline_model_retells(workspace: Path) -> None:
     talk = Conversation(make_agent(workspace))
     await talk.send({"compact": True})
     values = await talk.values()
@@ -343,9 +332,6 @@ async def test_there_is_nothing_to_summarize(workspace: Path) -> None:
     assert "there is nothing to summarize yet" in values["notices"][0]
     await talk.say("hello", compact=True)
     assert len(await talk.messages()) == 2
-
-
-async def test_the_offline_model_retells_what_it_was_told(workspace: Path) -> None:
     talk = Conversation(make_agent(workspace))
     for _ in range(5):
         await talk.say("read long.txt")
@@ -372,9 +358,7 @@ async def test_what_was_cancelled_is_not_done_later(workspace: Path, serve: Serv
 
 
 @pytest.mark.parametrize("stop", ["before", "within", "after"])
-async def test_it_goes_on_in_another_process(
-    workspace: Path, serve: Serve, tmp_path: Path, stop: str
-) -> None:
+async def test_another_goes_on(workspace: Path, serve: Serve, tmp_path: Path, stop: str) -> None:
     worker = Worker([*[read()] * 8, say("Read."), say("Thanks.")])
     with serve(worker, "anthropic", window=WINDOW):
         async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads")) as saver:

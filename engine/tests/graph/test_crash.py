@@ -1,15 +1,17 @@
-"""A run that is cut off, and goes on in another process or in the same one."""
+"""A run that is cut off, and goes on somewhere; commands in its background, which end with it."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import aclosing
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import HumanMessage
+from langgraph.errors import GraphRecursionError
 from langgraph.graph import END
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Send
@@ -21,8 +23,10 @@ from modeshift.modes.facts import ProjectTests
 from modeshift.modes.mode import Mode
 from modeshift.threads.state import Input
 from modeshift.tools.processes.sandboxes import Commands
+from tests.graph.calls import result_of, run, write
 from tests.harness.conversation import (
     APPROVE,
+    SECONDS,
     Conversation,
     cut_off,
     reload,
@@ -30,6 +34,9 @@ from tests.harness.conversation import (
     run_script,
     script,
 )
+from tests.harness.scripted import Call
+from tests.harness.sleepers import find_sleepers, new_mark, wait_for
+from tests.tables import rows
 from tests.tools.sandbox.commands import needs_sandbox, runner, sandbox
 
 
@@ -43,18 +50,22 @@ async def cut_off_last(talk: Conversation, workspace: Path, text: str) -> None:
 TEXT = "run echo one >> log & run echo two >> log; touch begun; sleep 300"
 
 
-@pytest.mark.parametrize("same_process", [True, False])
-async def test_a_change_that_was_begun_is_not_begun_again(
-    talk: Conversation, workspace: Path, *, same_process: bool
-) -> None:
-    await cut_off_last(talk, workspace, TEXT)
-    if not same_process:
+@pytest.mark.parametrize("how", ["same process", "another process", "no task is left", "message"])
+async def test_a_change_is_not_begun_again(talk: Conversation, workspace: Path, how: str) -> None:
+    """What is behind it does not run, where somebody says something else then."""
+    await cut_off_last(talk, workspace, f"{TEXT} & write later: x")
+    if how in ("another process", "message"):
         restart(talk, workspace)
-    await talk.send(None)
+    elif how == "no task is left":
+        await talk.agent.aupdate_state(talk.config, None, as_node=END)
+        assert (await talk.values())["phase"] == "acting"
+    await (talk.say("list") if how == "message" else talk.send(None))
     assert (workspace / "log").read_text() == "one\ntwo\n"
-    results = list((await talk.results()).values())
-    assert results[0].status == "success"
-    assert "may have taken effect" in results[1].text
+    first, second, third, *_ = (await talk.results()).values()
+    assert (first.status, "exit code 0" in first.text) == ("success", True)
+    assert "may have taken effect" in second.text
+    if how == "message":
+        assert ("Not run" in third.text, (workspace / "later").exists()) == (True, False)
     assert (await talk.values())["phase"] == "idle"
 
 
@@ -99,9 +110,7 @@ async def cut_off_when_a_tool_ends(
 
 
 @pytest.mark.parametrize("ticks", range(0, 10, 3))
-async def test_a_change_cut_off_before_its_result_is_stored(
-    talk: Conversation, workspace: Path, ticks: int
-) -> None:
+async def test_a_change_cut_before_its_end(talk: Conversation, workspace: Path, ticks: int) -> None:
     """The tool has ended, and LangGraph has not yet heard of it."""
     await talk.say("run echo one >> log", mode="code")
     await cut_off_when_a_tool_ends(talk, talk.decide(APPROVE), ticks)
@@ -117,9 +126,7 @@ def lose_checkpoint(talk: Conversation) -> None:
     del kept[max(kept)]
 
 
-async def test_an_answer_without_its_checkpoint_is_not_lost(
-    talk: Conversation, workspace: Path
-) -> None:
+async def test_an_answer_without_checkpoint_is_kept(talk: Conversation, workspace: Path) -> None:
     await talk.say("write a: x", mode="code")
     lose_checkpoint(talk)
     state = await talk.agent.aget_state(talk.config)
@@ -128,17 +135,6 @@ async def test_an_answer_without_its_checkpoint_is_not_lost(
     restart(talk, workspace)
     await talk.say("list")
     assert [message.type for message in await talk.messages()][:3] == ["human", "ai", "tool"]
-    assert (await talk.values())["phase"] == "idle"
-
-
-async def test_a_run_without_input_goes_on_where_no_task_is_left(
-    talk: Conversation, workspace: Path
-) -> None:
-    await cut_off_last(talk, workspace, TEXT)
-    await talk.agent.aupdate_state(talk.config, None, as_node=END)
-    assert (await talk.values())["phase"] == "acting"
-    await talk.send(None)
-    assert "may have taken effect" in str(await talk.results())
     assert (await talk.values())["phase"] == "idle"
 
 
@@ -174,12 +170,10 @@ async def test_an_edit_that_was_cut_off_is_not_told_as_not_run(
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
-async def test_a_result_that_is_given_again_counts_for_the_facts(
-    workspace: Path, *, goes_on: bool
-) -> None:
+async def test_a_result_given_again_counts_for_facts(workspace: Path, *, goes_on: bool) -> None:
     (workspace / "Makefile").write_text("test:\n\techo one >> log\n")
-    tests, call = ProjectTests(command="make test"), ("execute_command", {"command": "make test"})
-    talk = await run_script(workspace, [call], mode="code", tests=tests)
+    tests = ProjectTests(command="make test")
+    talk = await run_script(workspace, [run("make test")], mode="code", tests=tests)
     await talk.decide(APPROVE)
     facts = (await talk.values())["facts"]
     assert facts["workspace"] == ["tests_passed"]
@@ -194,11 +188,8 @@ async def test_a_result_that_is_given_again_counts_for_the_facts(
 
 @pytest.mark.parametrize("goes_on", [True, False])
 @pytest.mark.parametrize("same_process", [True, False])
-async def test_facts_after_an_edit_that_was_cut_off(
-    workspace: Path, *, same_process: bool, goes_on: bool
-) -> None:
-    write = "write_file", {"path": "plan.md", "content": "x"}
-    talk = await run_script(workspace, [write], mode="architect")
+async def test_facts_after_cut_edits(workspace: Path, *, same_process: bool, goes_on: bool) -> None:
+    talk = await run_script(workspace, [write("plan.md")], mode="architect")
     await cut_off_when_a_tool_ends(talk, talk.decide(APPROVE))
     if not same_process:
         restart(talk, workspace)
@@ -207,44 +198,24 @@ async def test_facts_after_an_edit_that_was_cut_off(
     assert (await talk.values())["facts"]["mode"] == facts
 
 
-async def test_a_new_message_after_the_crash(talk: Conversation, workspace: Path) -> None:
-    await cut_off_last(talk, workspace, f"{TEXT} & write later: x")
-    restart(talk, workspace)
-    await talk.say("list")
-    texts = [result.text for result in (await talk.results()).values()]
-    assert "exit code 0" in texts[0]
-    assert "may have taken effect" in texts[1]
-    assert "Not run" in texts[2]
-    assert not (workspace / "later").exists()
-
-
 async def test_what_only_reads_runs_again(talk: Conversation, workspace: Path) -> None:
     (workspace / "a").write_text("text")
-    await talk.send_until("ask", {"messages": [{"role": "user", "content": "read a"}]})
+    await talk.send_until("ask", {"messages": [HumanMessage("read a")]})
     restart(talk, workspace)
     await talk.send(None)
-    (result,) = (await talk.results()).values()
-    assert remove_marks(result.text).endswith("text")
+    assert remove_marks(await result_of(talk)).endswith("text")
 
 
-async def test_a_call_that_an_older_version_was_about_to_run(
-    talk: Conversation, workspace: Path
-) -> None:
+async def test_a_call_that_an_older_version_was_to_run(talk: Conversation, workspace: Path) -> None:
     """Its task is in the checkpoint, without what this version expects of one."""
     await talk.say("write a: x", mode="code")
     call = {"name": "write_file", "args": {"path": "a", "content": "x"}, "id": "old"}
     approved = {"args": call["args"], "edited": False, "digest": "0"}
-    task = {
-        "planned": {"call": call, "approved": approved, "denied": None},
-        "mode": "code",
-        "approvals": "manual",
-        "is_last": True,
-        "rest": [],
-    }
+    planned = {"call": call, "approved": approved, "denied": None}
+    task = {"planned": planned, "mode": "code", "approvals": "manual", "is_last": True, "rest": []}
+    sent: Any = Command(goto=Send("act", task))
     # The agent itself takes no goto from outside.
-    async for _ in CompiledStateGraph.astream(
-        talk.agent, Command(goto=Send("act", task)), talk.config
-    ):
+    async for _ in CompiledStateGraph.astream(talk.agent, sent, talk.config):
         pass
     assert list(workspace.iterdir()) == []
     await talk.say("list")
@@ -253,10 +224,8 @@ async def test_a_call_that_an_older_version_was_about_to_run(
 
 @needs_sandbox
 async def test_a_command_that_waits_for_another_has_not_begun(workspace: Path) -> None:
-    line = "until test -e go; do sleep 0.02; done"
-    other = asyncio.create_task(runner(workspace)(line))
-    call = ("execute_command", {"command": "echo one >> log"})
-    talk = script(workspace, [call], "done", commands=Commands(sandbox()))
+    other = asyncio.create_task(runner(workspace)("until test -e go; do sleep 0.02; done"))
+    talk = script(workspace, [run("echo one >> log")], "done", commands=Commands(sandbox()))
     said: Any = {"messages": [HumanMessage("go")], "mode": "code", "approvals": "auto"}
     chunks = talk.agent.astream(said, talk.config, stream_mode="custom")
     async with aclosing(chunks):  # type: ignore[type-var]  # it is a generator
@@ -267,6 +236,119 @@ async def test_a_command_that_waits_for_another_has_not_begun(workspace: Path) -
     assert "exit code 0" in await other
     assert not (workspace / "log").exists()
     await talk.send(None)
-    (result,) = (await talk.results()).values()
-    assert "exit code 0" in result.text
+    assert "exit code 0" in await result_of(talk)
     assert (workspace / "log").read_text() == "one\n"
+
+
+ID = sha256(b"call_0").hexdigest()[:6]
+READ: Call = ("read_output", {"id": ID})
+EDIT: Call = ("write_file", {"path": "a", "content": "x"})
+SWITCH: Call = ("switch_mode", {"mode_slug": "debug", "reason": "x"})
+
+
+@pytest.fixture
+async def mark() -> AsyncIterator[str]:
+    mark = new_mark()
+    yield mark
+    for process in find_sleepers(mark):
+        process.kill()
+
+
+def background(mark: str) -> Call:
+    return "execute_command", {"command": f"echo begun; sleep {mark}", "background": True}
+
+
+async def begin(workspace: Path, mark: str, *steps: list[Call]) -> Conversation:
+    """A turn with a command in the background, which goes on with the steps until it is asked."""
+    talk = await run_script(workspace, [background(mark)], *steps, mode="code")
+    await talk.decide(APPROVE)
+    return talk
+
+
+async def test_another_thread_reads_nothing_of_it(workspace: Path, mark: str) -> None:
+    talk = await begin(workspace, mark, [EDIT], [READ])
+    await wait_for(True, mark)
+    other = Conversation(talk.agent)
+    await other.say("go", mode="code")
+    assert f"no command {ID!r} to read" in (await other.results())["step2_0"].text
+    assert find_sleepers(mark), "the end of another thread's turn is not its end"
+
+
+async def approve(talk: Conversation) -> None:
+    await talk.decide(APPROVE)
+
+
+async def say_more(talk: Conversation) -> None:
+    await talk.say("something else")
+
+
+async def set_mode(talk: Conversation) -> None:
+    await talk.agent.aupdate_state(talk.config, {"mode": "debug"})
+    await talk.send(None)
+
+
+async def fail(talk: Conversation) -> None:
+    talk.config["recursion_limit"] = 8
+    with pytest.raises(GraphRecursionError):
+        await talk.decide(APPROVE)
+
+
+COMPLETE: Call = ("attempt_completion", {"result": "done"})
+
+
+@rows(
+    "act steps",
+    pytest.param(approve, [[EDIT]], id="the end of the turn"),
+    pytest.param(approve, [[EDIT], [COMPLETE]], id="its completion"),
+    pytest.param(approve, [[SWITCH], [READ], [EDIT]], id="a switch of the mode"),
+    pytest.param(set_mode, [[EDIT]] * 3, id="a mode that the host sets"),
+    pytest.param(say_more, [[EDIT]] * 3, id="another message"),
+    pytest.param(fail, [[EDIT], *[[READ]] * 9], id="a run that fails"),
+)
+async def test_what_ends_it(
+    workspace: Path, mark: str, act: Callable[..., Any], steps: list[list[Call]]
+) -> None:
+    talk = await begin(workspace, mark, *steps)
+    await wait_for(True, mark)
+    await act(talk)
+    await wait_for(False, mark)
+    if SWITCH in steps[0]:
+        assert await talk.waiting(), "the turn goes on"
+        assert f"no command {ID!r} to read" in (await talk.results())["step2_0"].text
+
+
+async def cancel(talk: Conversation, mark: str) -> None:
+    await cut_off(talk.decide(APPROVE), lambda: bool(find_sleepers(mark)))
+
+
+async def stop_reading(talk: Conversation, mark: str) -> None:
+    resume: Command[Any] = Command(resume={"decisions": [APPROVE]})
+    stream: Any = talk.agent.astream(resume, talk.config, stream_mode="updates")
+    while "act" not in await anext(stream):
+        pass
+    await wait_for(True, mark)
+    await stream.aclose()
+
+
+@pytest.mark.parametrize("stop", [cancel, stop_reading])
+async def test_a_run_cut_off_ends_it(workspace: Path, mark: str, stop: Callable[..., Any]) -> None:
+    wait: Call = ("read_output", {"id": ID, "wait": 600})
+    talk = await run_script(workspace, [background(mark)], [wait], mode="code")
+    await stop(talk, mark)
+    await wait_for(False, mark)
+
+
+@needs_sandbox
+async def test_in_the_sandbox_it_begins_and_no_command_waits(workspace: Path, mark: str) -> None:
+    """While a command of another thread runs, and in the same turn while it runs itself."""
+    other = asyncio.create_task(runner(workspace)("until test -e go; do sleep 0.02; done"))
+    next_one = ("execute_command", {"command": "true"})
+    talk = script(workspace, [background(mark)], [next_one], "done", commands=Commands(sandbox()))
+    async with asyncio.timeout(SECONDS):
+        await talk.say("go", mode="code", approvals="auto")
+    results = [message.text for message in (await talk.results()).values()]
+    assert "Started in the background" in results[0]
+    assert "one command runs at a time in the sandbox" in results[1]
+    assert not other.done()
+    (workspace / "go").touch()
+    await other

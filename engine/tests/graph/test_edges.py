@@ -2,11 +2,11 @@
 
 import os
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
@@ -17,6 +17,20 @@ from modeshift.modes.facts import BUILT_IN, Done, Fact, ProjectTests
 from modeshift.testing.plugin import Snapshot
 from modeshift.threads.facts import digest_tests
 from modeshift.threads.mailbox import Mailbox
+from tests.graph.calls import (
+    QUESTION,
+    asks,
+    read,
+    replace_in,
+    respond,
+    result_of,
+    run,
+    suggest,
+    task,
+    to,
+    todo,
+    write,
+)
 from tests.harness.conversation import (
     APPROVE,
     REJECT,
@@ -29,6 +43,7 @@ from tests.harness.conversation import (
 )
 from tests.harness.modes import load_catalog
 from tests.harness.scripted import Call
+from tests.tables import cases, rows
 
 TESTS = ProjectTests(command="make test", files=("Makefile", "tests/"))
 PASS, FAIL, SLOW = (f"test:\n\t{line}\n" for line in ("true", "false", "sleep 30"))
@@ -53,40 +68,11 @@ def with_tables(**tables: dict[str, Any]) -> Catalog:
     return Catalog([change(slug) for slug in catalog], "ask")
 
 
-def ask_for(slug: str) -> Call:
-    return "switch_mode", {"mode_slug": slug, "reason": "why not"}
-
-
-def write(path: str, content: str = "x") -> Call:
-    return "write_file", {"path": path, "content": content}
-
-
-def run(line: str, **more: Any) -> Call:
-    return "execute_command", {"command": line, **more}
-
-
-def todo(done: str) -> Call:
-    return "update_todo_list", {"todos": [{"content": done, "status": "completed"}]}
-
-
-def suggestion(slug: str) -> Call:
-    follow_up = [{"text": "Yes", "mode": slug}]
-    return "ask_followup_question", {"question": "?", "follow_up": follow_up}
-
-
-def task(slug: str) -> Call:
-    return "new_task", {"mode_slug": slug, "message": "do it"}
-
-
 async def try_out(workspace: Path, *steps: Step, mode: str, **options: Any) -> Conversation:
     """All steps of a model, whose calls a person approves."""
     talk = await run_script(workspace, *steps, mode=mode, **options)
     await talk.approve_all()
     return talk
-
-
-async def last_result(talk: Conversation) -> str:
-    return list((await talk.results()).values())[-1].text
 
 
 @pytest.fixture
@@ -101,16 +87,14 @@ PROVEN: dict[str, Any] = {"catalog": with_tables(code=PROVE_IT), "tests": TESTS}
 PLANNED: dict[str, Any] = {"catalog": with_tables(code=PLAN_FIRST)}
 
 
-async def test_code_is_not_left_before_the_tests_have_passed(
-    project: Path, snapshot: Snapshot
-) -> None:
+async def test_code_is_not_left_before_tests_passed(project: Path, snapshot: Snapshot) -> None:
     talk = await run_script(
-        project, [write("tests/new.py")], [ask_for("ask")], [run("make test")], [ask_for("ask")],
+        project, [write("tests/new.py")], [to("ask")], [run("make test")], [to("ask")],
         mode="code", **PROVEN,
     )  # fmt: skip
     await talk.decide(APPROVE)
     told = (await talk.results())["step1_0"].text
-    assert [request["name"] for request in await talk.waiting()] == ["execute_command"]
+    assert await asks(talk) == ["execute_command"]
     await talk.decide(APPROVE)
     (card,) = await talk.waiting()
     snapshot("edge-of-the-tests.txt", {"not open": told, "open": card["description"]})
@@ -119,60 +103,40 @@ async def test_code_is_not_left_before_the_tests_have_passed(
     assert "how" not in (await talk.values())["mode_changes"][-1]
 
 
-async def test_what_is_written_between_the_yes_and_the_switch(project: Path) -> None:
-    talk = await try_out(project, [write("a.py"), ask_for("ask")], mode="code", **PROVEN)
-    assert await talk.mode() == "code"
-    assert "not open from Code mode yet" in (await talk.results())["call_1"].text
-    assert (await talk.messages())[-1].text == "done"
-
-
 UNCHANGED = {"to": "ask", "when": "not files_changed"}
 TO_ASK = {"code": {"switches": [UNCHANGED, "debug"]}}
-SUGGEST_ASK: Call = (
-    "ask_followup_question",
-    {"question": "?", "follow_up": [{"text": "Yes", "mode": "ask"}]},
-)
-YES = {"type": "respond", "message": "Yes (switch to ask)"}
+NEVER_ASKS = {"code": {"switches": [{**UNCHANGED, "ask": "never"}]}}
+ENTRY = {"ask": {"enterFrom": [{"from": "code", "when": "not files_changed"}]}}
 I_SAY_SO = edit("switch_mode", mode_slug="ask", reason="I say so")
-DUE: dict[str, tuple[dict[str, Any], Call, list[dict[str, Any]], str]] = {
-    "a switch": (TO_ASK, ask_for("ask"), [APPROVE], "code"),
-    "in other words": (TO_ASK, ask_for("ask"), [I_SAY_SO], "code"),
-    "a suggestion": (TO_ASK, SUGGEST_ASK, [YES], "code"),
-    "by edge": (
-        {"code": {"switches": [{**UNCHANGED, "ask": "never"}]}},
-        ask_for("ask"),
-        [],
-        "code",
-    ),
-    "a sub-task": (
-        {"ask": {"enterFrom": [{"from": "code", "when": "not files_changed"}]}},
-        task("ask"),
-        [APPROVE],
-        "code",
-    ),
-    "by hand": (TO_ASK, ask_for("debug"), [I_SAY_SO], "ask"),
-}
-"""The tables, a call along an edge, what a person decides on it, and the mode then."""
 
 
-@pytest.mark.parametrize("name", DUE)
+@rows(
+    "tables call decisions mode",
+    (TO_ASK, to("ask"), [APPROVE], "code"),
+    (TO_ASK, to("ask"), [I_SAY_SO], "code"),
+    (TO_ASK, suggest("ask"), [respond("Yes (switch to ask)")], "code"),
+    (NEVER_ASKS, to("ask"), [], "code"),
+    (ENTRY, task("ask"), [APPROVE], "code"),
+    (TO_ASK, to("debug"), [I_SAY_SO], "ask"),
+    ids=["a switch", "in other words", "a suggestion", "by edge", "a sub-task", "by hand"],
+)
 async def test_the_condition_is_asked_again_when_the_switch_is_applied(
-    there: Path, name: str
+    there: Path, tables: dict[str, Any], call: Call, decisions: list[Any], mode: str
 ) -> None:
     """Whatever a person said before: the switch stays the model's, unless the mode is another."""
-    tables, call, decisions, mode = DUE[name]
     options: dict[str, Any] = {"mode": "code", "catalog": with_tables(**tables)}
     talk = await run_script(there, [write("a.py"), call], "done", **options)
     assert len(await talk.waiting()) == 1 + len(decisions), "it is open, as long as nothing ran"
     await talk.decide(APPROVE, *decisions)
     assert (await talk.mode(), (there / "a.py").exists()) == (mode, True)
     if mode == "code":
-        assert "not open from Code mode yet" in (await talk.results())["call_1"].text
+        assert "not open from Code mode yet" in await result_of(talk, "call_1")
         assert (await talk.values())["phase"] == "idle"
+        assert (await talk.messages())[-1].text == "done"
 
 
 async def test_another_reason_leaves_the_switch_the_models(there: Path) -> None:
-    talk = await run_script(there, [ask_for("ask")], mode="code", catalog=with_tables())
+    talk = await run_script(there, [to("ask")], mode="code", catalog=with_tables())
     await talk.decide(I_SAY_SO)
     record = (await talk.values())["mode_changes"][-1]
     assert (record["target"], record["reason"], "how" in record) == ("ask", "I say so", False)
@@ -185,78 +149,85 @@ LINES = [
     "make test -n", "sh -c 'make test'", "exec make test", "make tests", "make test\ntrue",
     "cd . && make test", "MAKE TEST", "PATH=.:$PATH make test",
 ]  # fmt: skip
-FAKES: dict[str, list[list[Call]]] = {
+TEST, IN_BACKGROUND = [run("make test")], [run("make test", background=True)]
+FAKES: dict[str, Sequence[list[Call]]] = {
     "not at all": [],
-    "another line": [step for line in LINES for step in ([run(line)], [ask_for("ask")])],
+    "another line": [step for line in LINES for step in ([run(line)], [to("ask")])],
     "another makefile": [[write("o.mk", PASS)], [run("make -f o.mk test")]],
     "another folder": [[write("sub/Makefile", PASS)], [run("make test", cwd="sub")]],
-    "in the background": [[run("make test", background=True)]],
-    "in the background, read": [
-        [run("make test", background=True)],
-        [("read_output", {"id": "f4bd17", "wait": 5})],
-    ],
+    "in the background": [IN_BACKGROUND],
+    "in the background, read": [IN_BACKGROUND, [("read_output", {"id": "f4bd17", "wait": 5})]],
     "ended by a limit": [[write("Makefile", SLOW)], [run("make test", timeout=1)]],
-    "failed": [[write("Makefile", FAIL)], [run("make test")]],
-    "an edit behind": [[run("make test")], [write("a.py", "y")]],
-    "a write that fails behind": [[run("make test")], [write("tests", "not a folder")]],
-    "a command behind": [[run("make test")], [run("ls")]],
-    "a failed one behind": [[run("make test")], [run("false")]],
-    "a background command behind": [[run("make test")], [run("sleep 0", background=True)]],
-    "beside a background command": [[run("sleep 30", background=True)], [run("make test")]],
-    "in the same message, before": [[run("make test"), write("a.py", "y")]],
-    "in the todo list": [[todo("make test")]],
+    "failed": [[write("Makefile", FAIL)], TEST],
+    "an edit behind": [TEST, [write("a.py", "y")]],
+    "a write that fails behind": [TEST, [write("tests", "not a folder")]],
+    "a command behind": [TEST, [run("ls")]],
+    "a failed one behind": [TEST, [run("false")]],
+    "a background command behind": [TEST, [run("sleep 0", background=True)]],
+    "beside a background command": [[run("sleep 30", background=True)], TEST],
+    "in the same message, before": [[*TEST, write("a.py", "y")]],
+    "in the todo list": [[todo("make test", status="completed")]],
     "a file that says so": [[write("tests_passed", "yes")]],
-    "a sub-task that breaks it": [[run("make test")], [task("code")], [write("a.py", "z")]],
+    "a sub-task that breaks it": [TEST, [task("code")], [write("a.py", "z")]],
+}
+LAWFUL: dict[str, Sequence[list[Call]] | None] = {
+    "at once": [TEST],
+    "nothing to prove": None,
+    "again": [[write("Makefile", FAIL)], TEST, [write("Makefile", PASS)], TEST],
+    "reads behind it": [TEST, [read("a.py")]],
+    "the folder by name": [[run("make test", cwd=".")]],
+    "the folder in a roundabout way": [[run("make test", cwd="tests/..")]],
+    "notes behind it": [TEST, [todo("x")]],
 }
 
 
-@pytest.mark.parametrize("name", FAKES)
-async def test_passed_tests_are_not_faked(project: Path, name: str) -> None:
-    steps = [[write("a.py")], *FAKES[name], [ask_for("ask")]]
-    talk = await run_script(project, *steps, mode="code", subtask_depth=1, **PROVEN)
-    while waiting := await talk.waiting():
-        assert waiting[0]["name"] != "switch_mode", name
-        await talk.decide(*[APPROVE] * len(waiting))
+@cases("steps is_proven", {**{name: (steps, False) for name, steps in FAKES.items()},
+                           **{name: (steps, True) for name, steps in LAWFUL.items()}})  # fmt: skip
+async def test_the_edge_opens_once_the_tests_have_passed_and_for_nothing_else(
+    project: Path, steps: list[Any] | None, *, is_proven: bool
+) -> None:
+    before = [] if steps is None else [[write("a.py")], *steps]
+    talk = await run_script(project, *before, [to("ask")], mode="code", subtask_depth=1, **PROVEN)
+    assert ("switch_mode" in await talk.approve_all()) is is_proven
+    assert await talk.mode() == ("ask" if is_proven else "code")
+    assert is_proven or "tests_passed" not in (await talk.values())["facts"]["workspace"]
+
+
+PROVEN_UNCHANGED: dict[str, Any] = {
+    "catalog": with_tables(
+        code={"switches": [{"to": "ask", "when": "tests_passed and not tests_changed"}]}
+    ),
+    "tests": TESTS,
+    "mode": "code",
+}
+
+
+@cases(
+    "before steps says",
+    {
+        "a makefile that says true": (
+            lambda project: (project / "Makefile").write_text(FAIL),
+            [[write("Makefile", PASS)], TEST],
+            "tests_passed: yes, tests_changed: yes",
+        ),
+        "a pipe, which holds nothing up": (
+            lambda _: None, [[run("mkfifo tests/pipe")]], "tests_changed: cannot be determined"
+        ),
+        "how they were at first is not learned later": (
+            lambda project: os.mkfifo(project / "tests/pipe"),
+            [[run("rm tests/pipe")], [write("Makefile")], "done"],
+            "tests_changed: cannot be determined",
+        ),
+    },
+)  # fmt: skip
+async def test_test_files_that_change_are_seen(
+    project: Path, before: Callable[[Path], object], steps: list[Any], says: str
+) -> None:
+    before(project)
+    talk = await try_out(project, *steps, [to("ask")], **PROVEN_UNCHANGED)
+    await talk.say("go on")
     assert await talk.mode() == "code"
-    assert "tests_passed" not in (await talk.values())["facts"]["workspace"]
-
-
-LAWFUL: dict[str, list[list[Call]]] = {
-    "at once": [[write("a.py")], [run("make test")]],
-    "nothing to prove": [],
-    "again": [[write("Makefile", FAIL)], [run("make test")], [write("Makefile", PASS)],
-              [run("make test")]],
-    "reads behind it": [[write("a.py")], [run("make test")], [("read_file", {"path": "a.py"})]],
-    "the folder by name": [[write("a.py")], [run("make test", cwd=".")]],
-    "the folder in a roundabout way": [[write("a.py")], [run("make test", cwd="tests/..")]],
-    "notes behind it": [[write("a.py")], [run("make test")], [todo("x")]],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", LAWFUL)
-async def test_tests_that_passed(project: Path, name: str) -> None:
-    talk = await try_out(project, *LAWFUL[name], [ask_for("ask")], mode="code", **PROVEN)
-    assert await talk.mode() == "ask"
-
-
-async def test_a_makefile_that_says_true_is_seen(project: Path) -> None:
-    when = "tests_passed and not tests_changed"
-    catalog = with_tables(code={"switches": [{"to": "ask", "when": when}]})
-    (project / "Makefile").write_text(FAIL)
-    steps: list[list[Call]] = [[write("Makefile", PASS)], [run("make test")], [ask_for("ask")]]
-    talk = await try_out(project, *steps, mode="code", catalog=catalog, tests=TESTS)
-    assert await talk.mode() == "code"
-    assert "tests_passed: yes, tests_changed: yes" in await last_result(talk)
-
-
-async def test_what_a_test_run_leaves_does_not_count(project: Path) -> None:
-    deps = (await run_script(project, mode="code", **PROVEN)).agent.live.deps
-    before = await digest_tests(deps)
-    (project / "tests/.pytest_cache").mkdir()
-    (project / "tests/.pytest_cache/lastfailed").write_text("x")
-    assert await digest_tests(deps) == before
-    (project / "tests/link").symlink_to("test_a.py")
-    assert await digest_tests(deps) != before
+    assert says in await result_of(talk)
 
 
 IMPORTED = f"test:\n\tcd tests && {sys.executable} -c 'import test_a'\n"
@@ -268,131 +239,92 @@ py_compile.compile("/{place}/fake.py", cached, invalidation_mode=unchecked)
 """
 
 
-async def test_byte_code_among_the_tests_counts_and_test_runs_write_none(
-    project: Path, tmp_path: Path
-) -> None:
+async def test_byte_code_counts_and_test_runs_write_none(project: Path, tmp_path: Path) -> None:
     """Python takes byte code that says so for the source's, whatever that is."""
-    catalog = with_tables(
-        code={"switches": [{"to": "ask", "when": "tests_passed and not tests_changed"}]}
-    )
-    options: Any = {"mode": "code", "catalog": catalog, "tests": TESTS}
     (project / "Makefile").write_text(IMPORTED)
-    honest: list[list[Call]] = [[run("make test")], [ask_for("ask")]]
-    assert await (await try_out(project, *honest, **options)).mode() == "ask"
+    honest = TEST, [to("ask")]
+    assert await (await try_out(project, *honest, **PROVEN_UNCHANGED)).mode() == "ask"
     assert not (project / "tests/__pycache__").exists()
     (project / "tests/test_a.py").write_text("assert False\n")
     forge = tmp_path / "forge.py"
     forge.write_text(f"import importlib.util\n{FORGED.replace('/{place}', str(tmp_path))}")
-    faked: list[list[Call]] = [[run(f"{sys.executable} {forge}")], *honest]
-    talk = await try_out(project, *faked, **options)
+    talk = await try_out(project, [run(f"{sys.executable} {forge}")], *honest, **PROVEN_UNCHANGED)
     assert await talk.mode() == "code"
-    assert "tests_passed: yes, tests_changed: yes" in await last_result(talk)
+    assert "tests_passed: yes, tests_changed: yes" in await result_of(talk)
 
 
-async def test_what_links_among_the_test_files_lead_to_counts(project: Path) -> None:
+async def test_what_links_lead_to_counts_and_what_a_test_run_leaves_does_not(project: Path) -> None:
+    deps = (await run_script(project, mode="code", **PROVEN)).agent.live.deps
+    digests = [await digest_tests(deps)]
+    (project / "tests/.pytest_cache").mkdir()
+    (project / "tests/.pytest_cache/lastfailed").write_text("x")
+    assert await digest_tests(deps) == digests[0]
     for name in ("real/a.py", "real/below/b.py"):
         (project / name).parent.mkdir(exist_ok=True)
         (project / name).write_text("x")
-    (project / "tests/a.py").symlink_to("../real/a.py")
-    (project / "tests/below").symlink_to("../real/below")
-    (project / "tests/below/round").symlink_to("..")
-    (project / "tests/gone").symlink_to("nowhere")
-    deps = (await run_script(project, mode="code", **PROVEN)).agent.live.deps
-    digests = [await digest_tests(deps)]
+    links = {
+        "a.py": "../real/a.py",
+        "below": "../real/below",
+        "below/round": "..",
+        "gone": "nowhere",
+    }
+    for name, target in links.items():
+        (project / "tests" / name).symlink_to(target)
+    digests.append(await digest_tests(deps))
     for name in ("real/a.py", "real/below/b.py"):
         (project / name).write_text("y")
         digests.append(await digest_tests(deps))
-    assert len({*digests}) == 3
+    assert len({*digests}) == 4
 
 
-async def test_a_pipe_among_the_test_files_holds_nothing_up(project: Path) -> None:
-    catalog = with_tables(code={"switches": [{"to": "ask", "when": "not tests_changed"}]})
-    steps: list[list[Call]] = [[run("mkfifo tests/pipe")], [ask_for("ask")]]
-    talk = await try_out(project, *steps, mode="code", catalog=catalog, tests=TESTS)
-    assert await talk.mode() == "code"
-    assert "tests_changed: cannot be determined" in await last_result(talk)
-
-
-async def test_how_test_files_were_at_first_is_not_learned_later(project: Path) -> None:
-    catalog = with_tables(code={"switches": [{"to": "ask", "when": "not tests_changed"}]})
-    os.mkfifo(project / "tests/pipe")
-    steps: list[Any] = [[run("rm tests/pipe")], [write("Makefile")], "done", [ask_for("ask")]]
-    talk = await try_out(project, *steps, mode="code", catalog=catalog, tests=TESTS)
-    await talk.say("go on")
-    assert await talk.mode() == "code"
-    assert "tests_changed: cannot be determined" in await last_result(talk)
-
-
-NO_PLANS: list[list[Call]] = [
-    [todo("plan.md")],
-    [write("plan.txt")],
-    [write("plan.md.txt")],
-    [write("../plan.md")],
-    [write(".git/plan.md")],
-    [("edit_file", {"path": "p.md", "edits": [{"old": "a", "new": "b"}]})],
-    [run("touch plan.md")],
-    [("read_file", {"path": "there.md"})],
-    [("list_files", {"path": "."})],
-    [("write_file", {"path": "plan.md"})],
-    [("write_file", {"content": "x"})],
-    [("write_file", {"path": "p.md", "content": "x", "plan_written": True})],
-    [("plan_written", {})],
-    [write("plan.MD")],
-    [write("plan.md ")],
-    [write("out.md")],
-    [("search_files", {"regex": "plan"})],
-    [("update_todo_list", {"todos": [], "facts": {"mode": ["x"]}})],
-    [write("plan.md/x.txt")],
+NO_PLANS: list[Call] = [
+    *map(write, ("plan.txt", "plan.md.txt", "../plan.md", ".git/plan.md", "plan.MD", "plan.md ")),
+    *(write("out.md"), write("plan.md/x.txt"), todo("plan.md"), replace_in("p.md", "a", "b")),
+    *(run("touch plan.md"), read("there.md"), ("plan_written", {})),
+    *(("write_file", {"path": "plan.md"}), ("write_file", {"content": "x"})),
+    ("write_file", {"path": "p.md", "content": "x", "plan_written": True}),
+    *(("list_files", {"path": "."}), ("search_files", {"regex": "plan"})),
+    ("update_todo_list", {"todos": [], "facts": {"mode": ["x"]}}),
 ]
 
 
-@pytest.mark.parametrize("way", [ask_for("code"), task("code")])
+@pytest.mark.parametrize("way", [to("code"), task("code")])
 async def test_a_plan_is_not_faked(there: Path, way: Call) -> None:
     (there / "there.md").write_text("a plan of others")
     (there / "out.md").symlink_to(there.parent / "out.md")
-    talk = await try_out(there, *NO_PLANS, [way], mode="architect", **PLANNED)
+    talk = await try_out(there, *([call] for call in NO_PLANS), [way], mode="architect", **PLANNED)
     assert await talk.mode() == "architect"
-    assert "not open from Architect mode yet" in await last_result(talk)
+    assert "not open from Architect mode yet" in await result_of(talk)
 
 
-SUGGEST: Call = (
-    "ask_followup_question",
-    {"question": "?", "follow_up": [{"text": "Yes", "mode": "code"}]},
-)
-NO_OTHERS: dict[str, tuple[str, list[list[Call]]]] = {
-    "rejected": ("architect", [[write("plan.md")]]),
-    "from ask": ("ask", [[ask_for("code")]]),
-    "from debug": ("debug", [[write("plan.md")], [ask_for("code")]]),
-    "a task from ask": ("ask", [[task("code")]]),
-    "a task from debug": ("debug", [[write("plan.md")], [task("code")]]),
-    "a plan of an earlier visit": (
-        "architect",
-        [[write("plan.md")], [ask_for("ask")], [ask_for("architect")]],
-    ),
-    "a suggestion": ("architect", [[SUGGEST]]),
-    "a suggestion from ask": ("ask", [[SUGGEST]]),
-}
-
-
-@pytest.mark.parametrize("name", NO_OTHERS)
-async def test_no_way_around_the_plan(there: Path, name: str) -> None:
-    mode, steps = NO_OTHERS[name]
-    talk = await run_script(there, *steps, [ask_for("code")], mode=mode, **PLANNED)
+@rows(
+    "mode steps",
+    ("architect", [[write("plan.md")]]),
+    ("ask", [[to("code")]]),
+    ("debug", [[write("plan.md")], [to("code")]]),
+    ("ask", [[task("code")]]),
+    ("debug", [[write("plan.md")], [task("code")]]),
+    ("architect", [[write("plan.md")], [to("ask")], [to("architect")]]),
+    ("architect", [[suggest("code")]]),
+    ("ask", [[suggest("code")]]),
+    ids=["rejected", "from ask", "from debug", "a task from ask", "a task from debug",
+         "a plan of an earlier visit", "a suggestion", "a suggestion from ask"],
+)  # fmt: skip
+async def test_no_way_around_the_plan(there: Path, mode: str, steps: list[Any]) -> None:
+    talk = await run_script(there, *steps, [to("code")], mode=mode, **PLANNED)
+    is_rejected = mode == "architect" and steps == [[write("plan.md")]]
     while waiting := await talk.waiting():
         assert "code" not in str(waiting[0]["args"].get("mode_slug")), waiting
         assert waiting[0]["name"] != "ask_followup_question"
-        await talk.decide(REJECT if name == "rejected" else APPROVE)
+        await talk.decide(REJECT if is_rejected else APPROVE)
     assert await talk.mode() != "code"
     assert all(change["target"] != "code" for change in (await talk.values())["mode_changes"][1:])
 
 
-async def test_a_plan_opens_code(there: Path) -> None:
-    talk = await try_out(there, [write("plan.md")], [ask_for("code")], mode="architect", **PLANNED)
+async def test_a_plan_opens_code_also_one_that_a_sub_task_writes(there: Path) -> None:
+    talk = await try_out(there, [write("plan.md")], [to("code")], mode="architect", **PLANNED)
     assert await talk.mode() == "code"
     assert "plan_written" not in (await talk.values())["facts"]["mode"]
-
-
-async def test_a_sub_task_writes_the_plan(there: Path) -> None:
     plan: list[Any] = [[task("architect")], [write("plan.md")], "written"]
     steps = [[task("ask")], "nothing", *plan, [task("code")]]
     talk = await run_script(there, *steps, mode="architect", subtask_depth=1, **PLANNED)
@@ -417,25 +349,19 @@ def with_notes(pattern: str, **tables: Any) -> Catalog:
 
 
 async def test_a_sub_task_in_a_mode_with_another_limit_writes_no_plan(there: Path) -> None:
-    steps: list[Any] = [[task("debug")], [write("a.txt")], "written", [ask_for("code")]]
+    steps: list[Any] = [[task("debug")], [write("a.txt")], "written", [to("code")]]
     talk = await try_out(
         there, *steps, mode="architect", catalog=with_notes(r"\.txt$", code=PLAN_FIRST)
     )
     assert (await talk.mode(), (there / "a.txt").exists()) == ("architect", True)
-    assert "plan_written: no" in await last_result(talk)
-
-
-async def test_a_sub_task_ends_whatever_its_files_are_called(there: Path) -> None:
+    assert "plan_written: no" in await result_of(talk)
     slow = with_notes("^(?:a|a)*$")
-    steps: list[Any] = [[task("code")], [write("a" * 40 + "b")], "written", "done"]
+    steps = [[task("code")], [write("a" * 40 + "b")], "written", "done"]
     talk = await try_out(there, *steps, mode="debug", catalog=slow)
     assert (await talk.messages())[-1].text == "done"
 
 
-QUESTION: Call = ("ask_followup_question", {"question": "?"})
-
-
-async def test_a_plan_is_gone_where_a_person_leads_the_sub_task_elsewhere(there: Path) -> None:
+async def test_a_person_is_above_the_edges_and_ends_what_a_plan_opened(there: Path) -> None:
     steps: list[Any] = [[write("plan.md")], [task("ask")], [QUESTION], "so be it"]
     talk = await run_script(there, *steps, mode="architect", **PLANNED)
     for _ in range(2):
@@ -443,19 +369,7 @@ async def test_a_plan_is_gone_where_a_person_leads_the_sub_task_elsewhere(there:
     assert (await talk.values())["parents"][0]["facts"]["mode"] == ["files_changed", "plan_written"]
     await talk.say("stop", mode="debug", end_subtask=True)
     assert (await talk.mode(), (await talk.values())["facts"]["mode"]) == ("debug", [])
-
-
-async def test_sub_tasks_only_where_the_table_says(there: Path) -> None:
-    catalog = with_tables(debug={"subtasks": ["ask"]})
-    talk = await run_script(there, [task("code")], [task("ask")], mode="debug", catalog=catalog)
-    assert (
-        "A sub-task in 'code' is not open from Debug mode" in (await talk.results())["call_0"].text
-    )
-    assert [request["args"]["mode_slug"] for request in await talk.waiting()] == ["ask"]
-
-
-async def test_a_person_is_above_the_edges(there: Path) -> None:
-    talk = await run_script(there, [ask_for("debug")], mode="architect", **PLANNED)
+    talk = await run_script(there, [to("debug")], mode="architect", **PLANNED)
     await talk.decide(edit("switch_mode", mode_slug="code", reason="I say so"))
     assert await talk.mode() == "code"
     assert (await talk.values())["mode_changes"][-1]["how"] == "by hand"
@@ -477,14 +391,12 @@ LEAVES: dict[str, Any] = {
 
 @pytest.mark.parametrize("way", LEAVES)
 @pytest.mark.parametrize("node", ["act", "review", None])
-async def test_what_was_true_in_a_mode_is_not_where_the_host_leads(
-    there: Path, way: str, node: str | None
-) -> None:
+async def test_what_was_true_ends_where_hosts_lead(there: Path, way: str, node: str | None) -> None:
     """Before or behind the call that makes it true, or in the next turn."""
     entered = {"enterFrom": [{"from": "debug", "when": "files_changed"}]}
     options: Any = {"catalog": with_tables(code=entered), "store": InMemoryStore()}
     steps: list[Step] = [[write("plan.md")], *(["written"] if node is None else [])]
-    talk = script(there, *steps, *[[ask_for("code")]] * 2, "done", **options)
+    talk = script(there, *steps, *[[to("code")]] * 2, "done", **options)
     await talk.say("go", mode="architect")
     if node is None:
         await talk.decide(APPROVE)
@@ -493,9 +405,9 @@ async def test_what_was_true_in_a_mode_is_not_where_the_host_leads(
     await LEAVES[way](talk)
     await (talk.say("go on") if node is None else talk.send(None))
     assert (await talk.mode(), await talk.waiting()) == ("debug", [])
-    assert "not open from Debug mode yet" in await last_result(talk)
-    told = [each.text for each in (await talk.results()).values() if each.name == "switch_mode"]
-    assert not any("since the user was asked" in text for text in told), "nobody was to be asked"
+    assert "not open from Debug mode yet" in await result_of(talk)
+    texts = [each.text for each in (await talk.results()).values() if each.name == "switch_mode"]
+    assert not any("since the user was asked" in text for text in texts), "nobody was to be asked"
     assert (await talk.values())["facts"]["mode"] == []
 
 
@@ -503,29 +415,15 @@ FREE = with_tables(code={"switches": [{"to": "ask", "ask": "never"}, "*"]})
 
 
 async def test_nobody_is_asked_where_nothing_is_gained(there: Path) -> None:
-    talk = await run_script(there, [ask_for("ask")], [write("a.txt")], mode="code", catalog=FREE)
+    talk = await run_script(there, [to("ask")], [write("a.txt")], mode="code", catalog=FREE)
     assert (await talk.waiting(), await talk.mode()) == ([], "ask")
     record = (await talk.values())["mode_changes"][-1]
     assert (record["decided_by"], record["how"]) == ("nobody", "by edge")
     assert "no 'edit' tools" in (await talk.results())["step1_0"].text
-
-
-async def test_a_switch_by_edge_waits_for_what_a_person_decides(there: Path) -> None:
-    steps: list[Call] = [write("a.txt"), ask_for("ask")]
-    talk = await run_script(there, steps, mode="code", catalog=FREE)
-    assert [request["name"] for request in await talk.waiting()] == ["write_file"]
-    await talk.decide(REJECT)
-    assert await talk.mode() == "code"
-    talk = await run_script(there, steps, mode="code", catalog=FREE)
-    await talk.decide(APPROVE)
-    assert (await talk.mode(), (there / "a.txt").read_text()) == ("ask", "x")
-
-
-async def test_it_asks_where_something_may_be_gained(there: Path) -> None:
     more = with_tables(ask={"switches": [{"to": "code", "ask": "never"}]})
-    talk = await run_script(there, [ask_for("code")], mode="ask", catalog=more)
+    talk = await run_script(there, [to("code")], mode="ask", catalog=more)
     assert await talk.waiting()
-    talk = await run_script(there, [ask_for("ask")], mode="ask", catalog=FREE)
+    talk = await run_script(there, [to("ask")], mode="ask", catalog=FREE)
     kept = {"id": "a", "mode": "ask", "tool": "read_file", "pattern": ".env", "exact": True}
     digest = talk.agent.live.deps.seat("ask").environment
     remembered = [{**kept, "digest": digest, "when": "now"}]
@@ -535,12 +433,21 @@ async def test_it_asks_where_something_may_be_gained(there: Path) -> None:
     assert await talk.waiting()
     other = FREE["ask"].model_copy(update={"model": "offline"})
     models = Catalog([other if slug == "ask" else FREE[slug] for slug in FREE], "ask")
-    talk = await run_script(there, [ask_for("ask")], mode="code", catalog=models)
+    talk = await run_script(there, [to("ask")], mode="code", catalog=models)
     assert await talk.waiting()
 
 
+@pytest.mark.parametrize("decision", [REJECT, APPROVE])
+async def test_a_switch_by_edge_waits_for_what_a_person_decides(there: Path, decision: Any) -> None:
+    talk = await run_script(there, [write("a.txt"), to("ask")], mode="code", catalog=FREE)
+    assert await asks(talk) == ["write_file"]
+    await talk.decide(decision)
+    is_done = decision is APPROVE
+    assert (await talk.mode() == "ask") is (there / "a.txt").exists() is is_done
+
+
 async def test_a_switch_by_edge_asks_where_the_edge_does_not_say_so_any_more(there: Path) -> None:
-    talk = await run_script(there, "hello", [ask_for("ask")], "done", mode="code", catalog=FREE)
+    talk = await run_script(there, "hello", [to("ask")], "done", mode="code", catalog=FREE)
     more = {"messages": [{"role": "user", "content": "more"}]}
     await talk.send_until("review", more)
     assert (await talk.values())["switch"]["how"] == "by edge"
@@ -571,20 +478,16 @@ def _raises(before: bool, done: Done) -> bool:
     raise KeyError("x")
 
 
-async def test_a_fact_that_raises_opens_nothing(
-    there: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_raising_fact_opens_nothing(there: Path, caplog: pytest.LogCaptureFixture) -> None:
     facts = {fact.name: fact for fact in (*BUILT_IN, Fact("odd", "Odd.", _raises))}
     for when in ("odd", "not odd"):
         catalog = with_tables(code={"switches": [{"to": "ask", "when": when}]})
-        talk = await try_out(
-            there, [write("a")], [ask_for("ask")], mode="code", catalog=catalog, facts=facts
-        )
+        options: Any = {"mode": "code", "catalog": catalog, "facts": facts}
+        talk = await try_out(there, [write("a")], [to("ask")], **options)
         assert await talk.mode() == "code"
-        assert "(odd: cannot be determined)" in await last_result(talk)
-    assert [record.message for record in caplog.records].count(
-        "the fact odd cannot be determined: KeyError: 'x'"
-    ) == 1
+        assert "(odd: cannot be determined)" in await result_of(talk)
+    said = [record.message for record in caplog.records]
+    assert said.count("the fact odd cannot be determined: KeyError: 'x'") == 1
 
 
 def _raises_once(before: bool, done: Done) -> bool:
@@ -593,50 +496,36 @@ def _raises_once(before: bool, done: Done) -> bool:
     return before or "all" in done.written
 
 
-@pytest.mark.parametrize(
-    ("calls", "is_open"),
-    [
-        ([run("true")], False),
-        ([write("all")], False),
-        ([ask_for("ask"), ask_for("code")], True),
-    ],
+@rows(
+    "calls mode",
+    ([run("true")], "code"),
+    ([write("all")], "code"),
+    ([to("ask"), to("code")], "debug"),
 )
-async def test_what_raised_stays_unknown_until_it_is_certain(
-    there: Path, calls: list[Call], is_open: bool
-) -> None:
+async def test_what_raised_stays_unknown_for_now(there: Path, calls: list[Call], mode: str) -> None:
     facts = {fact.name: fact for fact in (*BUILT_IN, Fact("mine", "Mine.", _raises_once))}
     catalog = with_tables(code={"switches": [{"to": "debug", "when": "not mine"}, "ask"]})
-    steps = [[call] for call in (write("odd"), *calls, ask_for("debug"))]
+    steps = [[call] for call in (write("odd"), *calls, to("debug"))]
     talk = await try_out(there, *steps, mode="code", catalog=catalog, facts=facts)
-    assert await talk.mode() == ("debug" if is_open else "code")
+    assert await talk.mode() == mode
 
 
-async def test_an_answer_is_known_after_the_history_is_summarized(there: Path) -> None:
+async def test_an_answer_and_a_command_that_failed_are_known(there: Path) -> None:
     catalog = with_tables(ask={"switches": [{"to": "code", "when": "asked_user"}]})
-    talk = await run_script(
-        there, [ask_for("code")], [QUESTION], "noted", [ask_for("code")], catalog=catalog
-    )
+    talk = await run_script(there, [to("code")], [QUESTION], "noted", [to("code")], catalog=catalog)
     assert "asked_user: no" in (await talk.results())["call_0"].text
     await talk.decide({"type": "respond", "message": "yes"})
     await talk.say("go", compact=True)
     assert (await talk.values())["facts"]["conversation"] == ["asked_user"]
-
-
-async def test_a_command_that_failed_and_one_that_goes_on(there: Path) -> None:
     catalog = with_tables(code={"switches": [{"to": "debug", "when": "command_failed"}]})
-    steps: list[list[Call]] = [
-        [run("sleep 30", background=True)],
-        [ask_for("debug")],
-        [run("false")],
-        [ask_for("debug")],
-    ]
-    talk = await try_out(there, *steps, mode="code", catalog=catalog)
-    assert "command_failed: no" in (await talk.results())["step1_0"].text
+    steps = run("sleep 30", background=True), to("debug"), run("false"), to("debug")
+    talk = await try_out(there, *([step] for step in steps), mode="code", catalog=catalog)
+    assert "command_failed: no" in await result_of(talk, "step1_0")
     assert await talk.mode() == "debug"
     assert (await talk.results())["step2_0"].artifact == {"exit_code": 1}
 
 
-async def test_words_name_what_is_open(there: Path) -> None:
+async def test_words_name_what_is_open_and_what_a_person_alone_enters(there: Path) -> None:
     deps = (await run_script(there, mode="ask", **PROVEN)).agent.live.deps
     words = deps.seat("code").words
     condition = "`tests_passed or not files_changed`"
@@ -645,11 +534,8 @@ async def test_words_name_what_is_open(there: Path) -> None:
     assert "may ask for from here" not in deps.seat("ask").words
     plain = (await run_script(there, mode="ask", catalog=FREE)).agent.live.deps
     assert all("may ask for from here" not in plain.seat(slug).words for slug in plain.catalog)
-
-
-async def test_a_person_alone_enters_a_mode(there: Path) -> None:
     catalog = with_tables(code={"enterFrom": []}, ask={"switches": ["code", "debug"]})
-    steps = [ask_for("code")], [task("code")], [suggestion("code")], [ask_for("debug")]
+    steps = [to("code")], [task("code")], [suggest("code")], [to("debug")]
     talk = await run_script(there, *steps, mode="ask", catalog=catalog)
     (request,) = await talk.waiting()
     assert request["args"]["mode_slug"] == "debug", "the others asked nobody"
@@ -665,10 +551,7 @@ async def test_a_person_alone_enters_a_mode(there: Path) -> None:
 
 
 async def test_the_state_of_a_thread_outlives_its_process(project: Path) -> None:
-    saver = InMemorySaver()
-    talk = await try_out(
-        project, [write("a.py")], [run("make test")], mode="code", saver=saver, **PROVEN
-    )
+    talk = await try_out(project, [write("a.py")], TEST, mode="code", **PROVEN)
     restart(talk, project, model=OfflineModel(), **PROVEN)
     await talk.say("switch to ask: why")
-    assert [request["name"] for request in await talk.waiting()] == ["switch_mode"]
+    assert await asks(talk) == ["switch_mode"]

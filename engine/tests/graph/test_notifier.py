@@ -21,13 +21,16 @@ from modeshift.threads import notifier as module
 from modeshift.threads.notifier import Notifier
 from tests.harness.conversation import REJECT, Conversation, make_agent, until
 from tests.harness.place import UserFolders
+from tests.tables import rows
 
 SIGNING = "a-secret-of-sixteen-characters"
 
 
-def write_program(folder: Path, code: str) -> list[str]:
-    program = folder / "program.py"
-    program.write_text(code)
+def write_program(folder: Path, code: str = "") -> list[str]:
+    """One that runs this code, or appends what it is told to the file ``out`` beside it."""
+    program, out = folder / "program.py", folder / "out"
+    told = f"import sys; open({str(out)!r}, 'a').write(sys.stdin.read() + '\\n')"
+    program.write_text(code or told)
     return [sys.executable, str(program)]
 
 
@@ -59,18 +62,13 @@ async def ask(workspace: Path, notifier: Notifier) -> Conversation:
 
 async def test_a_program_is_told_once_and_without_content(workspace: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    code = f"import sys; open({str(out)!r}, 'a').write(sys.stdin.read() + '\\n')"
-    talk = await ask(workspace, Notifier(write_program(tmp_path, code)))
+    talk = await ask(workspace, Notifier(write_program(tmp_path)))
     await until(lambda: out.exists() and out.read_text().endswith("\n"))
     (told,) = map(json.loads, out.read_text().splitlines())
     question = await talk.thread.question()
     assert question is not None
-    assert told == {
-        "thread": talk.thread.id,
-        "mode": "code",
-        "kind": "write_file",
-        "question": question.value["question"],
-    }
+    about = {"thread": talk.thread.id, "mode": "code", "kind": "write_file"}
+    assert told == {**about, "question": question.value["question"]}
     await talk.send({"approvals": "manual"})  # the question is asked again, and is the same
     assert await talk.waiting() != []
     await talk.decide(APPROVE)
@@ -78,7 +76,7 @@ async def test_a_program_is_told_once_and_without_content(workspace: Path, tmp_p
     await until(lambda: len(out.read_text().splitlines()) == 2)
 
 
-async def test_an_address_is_sent_a_signed_object(
+async def test_a_webhook_is_signed_and_a_failed_one_logged(
     workspace: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -90,25 +88,6 @@ async def test_an_address_is_sent_a_signed_object(
         assert f"x-modeshift-signature: {signature}".encode() in head
         assert "Code mode wants to use write_file" in json.loads(body)["content"]
         assert url not in caplog.text  # it is often a secret
-
-
-@pytest.mark.parametrize("code", ["import time; time.sleep(600)", "raise SystemExit(3)", None])
-async def test_one_that_hangs_or_fails_holds_nothing_up(
-    workspace: Path, tmp_path: Path, code: str | None, monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
-    monkeypatch.setattr(module, "SECONDS", 1)
-    program = write_program(tmp_path, code) if code else [str(tmp_path / "gone")]
-    notifier = Notifier(program)
-    talk = await ask(workspace, notifier)
-    await talk.decide(REJECT)
-    assert await talk.waiting() == []
-    await until(lambda: "NOTIFY: " in caplog.text)
-
-
-async def test_a_webhook_that_refuses_or_is_not_there_is_logged(
-    workspace: Path, caplog: pytest.LogCaptureFixture
-) -> None:
     async with hooked("302 Found") as (url, taken):
         talk = await ask(workspace, Notifier(url=url, secret=SIGNING.encode()))
         await until(lambda: "NOTIFY: HTTPStatusError" in caplog.text)
@@ -119,23 +98,33 @@ async def test_a_webhook_that_refuses_or_is_not_there_is_logged(
     assert SIGNING not in caplog.text
 
 
-async def test_the_same_question_in_a_copy_of_the_thread_is_told(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    code = f"import sys; open({str(out)!r}, 'a').write(sys.stdin.read() + '\\n')"
-    notifier = Notifier(write_program(tmp_path, code))
+@pytest.mark.parametrize("code", ["import time; time.sleep(600)", "raise SystemExit(3)", None])
+async def test_one_that_hangs_or_fails_holds_nothing_up(
+    workspace: Path, tmp_path: Path, code: str | None, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(module, "SECONDS", 1)
+    program = write_program(tmp_path, code) if code else [str(tmp_path / "gone")]
+    talk = await ask(workspace, Notifier(program))
+    await talk.decide(REJECT)
+    assert await talk.waiting() == []
+    await until(lambda: "NOTIFY: " in caplog.text)
+
+
+async def test_a_copy_of_the_thread_is_told_and_no_more_than_so_many_go_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    notifier = Notifier(write_program(tmp_path))
     for thread in ("thread", "copy", "thread"):
         notifier.tell(thread, "code", {"question": "1"})
     tasks: Any = notifier._tasks
     await asyncio.wait({*tasks})
-    told = [json.loads(line)["thread"] for line in out.read_text().splitlines()]
+    told = [json.loads(line)["thread"] for line in (tmp_path / "out").read_text().splitlines()]
     assert sorted(told) == ["copy", "thread"]
-
-
-async def test_no_more_than_so_many_go_on(caplog: pytest.LogCaptureFixture) -> None:
     notifier = Notifier([sys.executable, "-c", "import time; time.sleep(600)"])
     for number in range(module.MAX_AT_ONCE + 5):
         notifier.tell("thread", "code", {"question": str(number)})
-    tasks: Any = notifier._tasks
+    tasks = notifier._tasks
     assert len(tasks) == module.MAX_AT_ONCE
     assert "a question is not told" in caplog.text
     for task in tasks:
@@ -145,29 +134,24 @@ async def test_no_more_than_so_many_go_on(caplog: pytest.LogCaptureFixture) -> N
 
 async def test_the_settings_of_a_clone(place: UserFolders, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    write_program(tmp_path, f"import sys; open({str(out)!r}, 'w').write(sys.stdin.read() + '.')")
-    settings = place.settings(notify=f"{sys.executable} {tmp_path / 'program.py'}")
+    settings = place.settings(notify=" ".join(write_program(tmp_path)))
     async with open_agent(settings) as agents:
         await agents.thread().say("write a.txt: a", mode="code")
-        await until(lambda: out.exists() and out.read_text().endswith("."))
+        await until(lambda: out.exists() and out.read_text().endswith("\n"))
 
 
-@pytest.mark.parametrize(
-    ("given", "problem"),
-    [
-        ({"notify": "http://example.com/x", "notify_secret": SIGNING}, "give an https address"),
-        ({"notify": "ftp://localhost/x", "notify_secret": SIGNING}, "give an https address"),
-        ({"notify": "https://example.com/x"}, "needs NOTIFY_SECRET, of 16 characters"),
-        ({"notify": "https://example.com/x", "notify_secret": "short"}, "needs NOTIFY_SECRET"),
-        ({"notify": "no-such-program --x"}, "there is no such program"),
-        ({"notify": "' unbalanced"}, "No closing quotation"),
-        ({"notify": " "}, "there is no such program"),
-        ({"notify": "{workspace}/mine"}, "is in the workspace, where the agent may write"),
-    ],
+@rows(
+    "given problem",
+    ({"notify": "http://example.com/x", "notify_secret": SIGNING}, "give an https address"),
+    ({"notify": "ftp://localhost/x", "notify_secret": SIGNING}, "give an https address"),
+    ({"notify": "https://example.com/x"}, "needs NOTIFY_SECRET, of 16 characters"),
+    ({"notify": "https://example.com/x", "notify_secret": "short"}, "needs NOTIFY_SECRET"),
+    ({"notify": "no-such-program --x"}, "there is no such program"),
+    ({"notify": "' unbalanced"}, "No closing quotation"),
+    ({"notify": " "}, "there is no such program"),
+    ({"notify": "{workspace}/mine"}, "is in the workspace, where the agent may write"),
 )
-def test_what_cannot_be_told_is_refused(
-    place: UserFolders, given: dict[str, str], problem: str
-) -> None:
+def test_what_cannot_be_told_fails(place: UserFolders, given: dict[str, str], problem: str) -> None:
     program = place.workspace / "mine"
     program.write_text("#!/bin/sh\n")
     os.chmod(program, 0o700)  # noqa: PTH101

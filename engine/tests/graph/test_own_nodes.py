@@ -15,11 +15,13 @@ from modeshift.modes.errors import InvalidInputError, NodeError
 from modeshift.modes.facts import ProjectTests
 from modeshift.tools.processes.process import Ended
 from modeshift.tools.processes.sandboxes import Commands
+from tests.graph.calls import ALWAYS, asks, read, respond, run
 from tests.harness.conversation import APPROVE, REJECT, Conversation, script, until
 from tests.harness.own_graph import build_with
+from tests.tables import rows
 from tests.tools.sandbox.commands import needs_sandbox, sandbox
 
-READ = ("read_file", {"path": "a.txt"})
+READ = read()
 OWN = ChartData(
     nodes={**CHART.nodes, "checking": "check"},
     edges=[
@@ -31,16 +33,19 @@ OWN = ChartData(
 Check = Callable[[Step], Awaitable[Any]]
 
 
-def talk_with(check: Check, workspace: Path, *steps: Any, **options: Any) -> Conversation:
-    """A conversation in which ``check`` follows the calls of a message."""
+def talk_with(
+    check: Check, workspace: Path, *steps: Any, moves: bool = False, **options: Any
+) -> Conversation:
+    """A conversation in which ``check`` follows the calls of a message; it may move by itself."""
     (workspace / "a.txt").write_text("a")
 
     async def run(step: Step) -> Update:
         await check(step)
         return step.go("checked")
 
-    steps = steps or ([READ], "done")
-    return script(workspace, *steps, build=build_with(check=run), chart=OWN, **options)
+    options = {"chart": OWN, **options}
+    build = build_with(check=check if moves else run)
+    return script(workspace, *(steps or ([READ], "done")), build=build, **options)
 
 
 async def run_commands(
@@ -61,11 +66,12 @@ KINDS = [None, pytest.param("sandbox", marks=needs_sandbox)]
 @pytest.mark.parametrize("kind", KINDS)
 async def test_the_exit_code_is_what_the_process_said(kind: str | None, workspace: Path) -> None:
     commands = Commands(sandbox() if kind else None)
-    lines = ("true", "echo '[exit code 0]'; exit 3", "echo so far; sleep 20")
-    good, bad, late = await run_commands(workspace, *lines, commands=commands)
-    assert (good.exit_code, bad.exit_code, late.exit_code) == (0, 3, None)
+    lines = ("true", "echo '[exit code 0]'; exit 3", "echo so far; sleep 20", "echo \0")
+    good, bad, late, wrong = await run_commands(workspace, *lines, commands=commands)
+    assert [each.exit_code for each in (good, bad, late, wrong)] == [0, 3, None, None]
     assert "so far\n[ended after 1 s" in late.text
     assert bad.text.startswith("<data-"), "what a command prints may be anybody's"
+    assert "[not run: " in wrong.text
 
 
 @needs_sandbox
@@ -76,12 +82,6 @@ async def test_a_command_has_the_rights_of_the_mode(mode: str, workspace: Path) 
     assert (workspace / "made.txt").exists() == (mode == "code") == (ended.exit_code == 0)
 
 
-async def test_what_cannot_be_run_is_said(workspace: Path) -> None:
-    (ended,) = await run_commands(workspace, "echo \0")
-    assert ended.exit_code is None
-    assert "[not run: " in ended.text
-
-
 @needs_sandbox
 async def test_it_does_not_wait_for_a_command_in_the_background(workspace: Path) -> None:
     ended = list[Ended]()
@@ -89,7 +89,7 @@ async def test_it_does_not_wait_for_a_command_in_the_background(workspace: Path)
     async def check(step: Step) -> None:
         ended.append(await step.run_command("true"))
 
-    start = ("execute_command", {"command": "sleep 300", "background": True})
+    start = run("sleep 300", background=True)
     talk = talk_with(check, workspace, [start], "done", commands=Commands(sandbox()))
     async with asyncio.timeout(60):
         await talk.say("go", mode="code", approvals="auto")
@@ -97,36 +97,27 @@ async def test_it_does_not_wait_for_a_command_in_the_background(workspace: Path)
     assert "'sleep 300'" in ended[0].text
 
 
-async def test_tests_beside_a_command_in_the_background_have_not_passed(workspace: Path) -> None:
+async def test_what_runs_beside_tests_counts_against_them(workspace: Path) -> None:
+    """Else what one has written meanwhile would not count against tests that passed."""
     tests = ProjectTests(command="touch go; while ! test -e gone; do sleep 0.1; done; sleep 0.5")
 
     async def check(step: Step) -> None:
         await step.run_command(tests.command)
 
-    line = "while ! test -e go; do sleep 0.1; done; touch gone"
-    start = ("execute_command", {"command": line, "background": True})
+    start = run("while ! test -e go; do sleep 0.1; done; touch gone", background=True)
     talk = talk_with(check, workspace, [start], "done", tests=tests)
     await talk.say("go", mode="code")
     await talk.approve_all()
     assert (workspace / "gone").exists()
     assert "tests_passed" not in (await talk.values())["facts"]["workspace"]
-
-
-async def test_commands_that_are_started_at_once_run_one_after_the_other(workspace: Path) -> None:
-    """Else what one has written meanwhile would not count against tests that passed."""
     tests = ProjectTests(command="test ! -e late && sleep 0.5")
     ended = list[Ended]()
 
-    async def check(step: Step) -> None:
-        ended.extend(
-            await asyncio.gather(
-                step.run_command(tests.command),
-                step.run_command("touch late"),
-                step.run_command("false"),
-            )
-        )
+    async def check_all(step: Step) -> None:
+        lines = (tests.command, "touch late", "false")
+        ended.extend(await asyncio.gather(*map(step.run_command, lines)))
 
-    talk = talk_with(check, workspace, tests=tests)
+    talk = talk_with(check_all, workspace, tests=tests)
     await talk.say("go", mode="code")
     facts = (await talk.values())["facts"]
     assert [each.exit_code for each in ended] == [0, 0, 1]
@@ -145,9 +136,7 @@ async def test_a_command_that_the_node_gives_up_may_have_changed_files(workspace
     assert (await talk.values())["facts"]["mode"] == ["files_changed"]
 
 
-async def test_what_is_told_under_a_first_line_is_told_again_when_it_changes(
-    workspace: Path,
-) -> None:
+async def test_what_is_told_under_a_first_line_is_told_when_it_changes(workspace: Path) -> None:
     texts = ["# A\n\n12", "# A\n\n12", "# A\n\n1", "# B\n\n12", "# A\n\n12"]
     waiting = iter(texts)
 
@@ -169,13 +158,12 @@ async def _asks_twice(step: Step) -> Update:
     return step.go("checked" if answers == [False, True] else "again")
 
 
+AGAIN = ChartData(OWN.nodes, [*OWN.edges, ("checking", "again", "checking")])
+
+
 @pytest.mark.parametrize("check", [_asks_until_yes, _asks_twice])
-async def test_a_question_that_is_asked_again_at_once_is_another_one(
-    check: Check, workspace: Path
-) -> None:
-    (workspace / "a.txt").write_text("a")
-    chart = ChartData(OWN.nodes, [*OWN.edges, ("checking", "again", "checking")])
-    talk = script(workspace, [READ], "done", build=build_with(check=check), chart=chart)
+async def test_a_question_asked_again_at_once_is_another(check: Check, workspace: Path) -> None:
+    talk = talk_with(check, workspace, moves=True, chart=AGAIN)
     await talk.say("go", mode="code")
 
     async def answer(decision: dict[str, str]) -> dict[str, Any]:
@@ -187,19 +175,15 @@ async def test_a_question_that_is_asked_again_at_once_is_another_one(
     first = await answer(REJECT)
     with pytest.raises(InvalidInputError, match="but the question is now"):
         await talk.send(Command(resume=first))
-    assert [request["name"] for request in await talk.waiting()] == ["sure"]
+    assert await asks(talk) == ["sure"]
     await answer(APPROVE)
     assert (await talk.messages())[-1].text == "done"
 
 
 @pytest.mark.parametrize("is_bound", [True, False])
-async def test_an_answer_that_is_neither_yes_nor_no_is_refused(
-    workspace: Path, *, is_bound: bool
-) -> None:
-    (workspace / "a.txt").write_text("a")
-    chart = ChartData(OWN.nodes, [*OWN.edges, ("checking", "again", "checking")])
-    build, more = build_with(check=_asks_until_yes), {"chart": chart, "bound_answers": is_bound}
-    talk = script(workspace, [READ], "done", build=build, **more)
+async def test_an_answer_neither_yes_nor_no_is_refused(workspace: Path, *, is_bound: bool) -> None:
+    more: Any = {"moves": True, "chart": AGAIN, "bound_answers": is_bound}
+    talk = talk_with(_asks_until_yes, workspace, **more)
     await talk.say("go", mode="code")
     (interrupt,) = (await talk.agent.aget_state(talk.config)).interrupts
     question = interrupt.value["question"]
@@ -207,29 +191,24 @@ async def test_an_answer_that_is_neither_yes_nor_no_is_refused(
     for answer, problem in (
         ({"decisions": [APPROVE, APPROVE]}, no_yes),
         ({"decisions": []}, no_yes),
-        ({"decisions": [APPROVE | {"remember": True}]}, no_yes),
-        ({"decisions": [{"type": "respond", "message": "yes"}]}, no_yes),
+        ({"decisions": [ALWAYS]}, no_yes),
+        ({"decisions": [respond("yes")]}, no_yes),
         ({"decisions": [APPROVE], "question": "x"}, f"answers question 'x', .* now '{question}'"),
     ):
         with pytest.raises(InvalidInputError, match=problem):
             await talk.send(Command(resume={"question": question, **answer}))
-    named = {"question": question} if is_bound else {}
     if is_bound:
         with pytest.raises(InvalidInputError, match=f"must name its question: .* '{question}'"):
             await talk.send(Command(resume={"decisions": [APPROVE]}))
     decision = {**REJECT, "message": "No.", "id": "1"}
+    named = {"question": question} if is_bound else {}
     await talk.send(Command(resume={"decisions": [decision], **named}))
-    assert [request["name"] for request in await talk.waiting()] == ["sure"], "it asks again"
+    assert await asks(talk) == ["sure"], "it asks again"
 
 
-async def _runs_before_it_asks(step: Step) -> None:
-    await step.run_command("touch made.txt")
-    step.ask_person("sure", "Sure?")
-
-
-async def test_a_node_that_runs_a_command_before_it_asks_is_refused(workspace: Path) -> None:
-    with pytest.raises(NodeError, match="runs a command before it asks"):
-        await talk_with(_runs_before_it_asks, workspace).say("go", mode="code")
+async def _runs_before_it_asks(step: Step) -> Update:
+    await step.run_command("true")
+    return step.go("checked" if step.ask_person("sure", "Sure?") else "again")
 
 
 async def _runs_behind_its_move(step: Step) -> Update:
@@ -262,39 +241,38 @@ later = list["asyncio.Task[Ended]"]()
 """What a node has left behind."""
 
 
-@pytest.mark.parametrize(
-    "check", [_runs_behind_its_move, _tells_behind_its_move, _moves_while_a_command_runs]
+WRONG = "behind its move|while its command runs|runs a command before it asks"
+
+
+@rows(
+    "check",
+    *(_runs_behind_its_move, _tells_behind_its_move, _moves_while_a_command_runs),
+    *(_runs_before_it_asks, _runs_behind_its_end),
 )
 async def test_what_would_be_lost_behind_a_move_is_refused(check: Check, workspace: Path) -> None:
-    (workspace / "a.txt").write_text("a")
-    talk = script(workspace, [READ], "done", build=build_with(check=check), chart=OWN)
-    with pytest.raises(NodeError, match=r"behind its move|while its command runs"):
+    talk = talk_with(check, workspace, moves=True)
+    if check is _runs_behind_its_end:
         await talk.say("go", mode="code")
+        with pytest.raises(NodeError, match="behind its move"):
+            await later.pop()
+    else:
+        with pytest.raises(NodeError, match=WRONG):
+            await talk.say("go", mode="code")
     assert not (workspace / "made.txt").exists()
 
 
-async def test_a_command_that_a_node_leaves_behind_does_not_run(workspace: Path) -> None:
-    (workspace / "a.txt").write_text("a")
-    build = build_with(check=_runs_behind_its_end)
-    await script(workspace, [READ], "done", build=build, chart=OWN).say("go", mode="code")
-    with pytest.raises(NodeError, match="behind its move"):
-        await later.pop()
-    assert not (workspace / "made.txt").exists()
-
-
-CHANGES: dict[str, Callable[[Any], Any]] = {
-    "a fact": lambda state: state["facts"]["workspace"].append("tests_passed"),
-    "all facts of a scope": lambda state: state["facts"].update(workspace=["tests_passed"]),
-    "what is remembered": lambda state: state["remembered"].append({}),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-async def test_the_state_is_not_changed_in_place(change: str, workspace: Path) -> None:
+@rows(
+    "change",
+    lambda state: state["facts"]["workspace"].append("tests_passed"),
+    lambda state: state["facts"].update(workspace=["tests_passed"]),
+    lambda state: state["remembered"].append({}),
+    ids=["a fact", "all facts of a scope", "what is remembered"],
+)
+async def test_the_state_cannot_be_changed(change: Callable[[Any], Any], workspace: Path) -> None:
     async def check(step: Step) -> None:
         if "workspace" in step.state["facts"]:
             with pytest.raises((AttributeError, TypeError)):
-                CHANGES[change](step.state)
+                change(step.state)
         await step.run_command("true")
 
     talk = talk_with(check, workspace, [READ], [READ], "done")

@@ -23,31 +23,24 @@ from modeshift.testing.plugin import Snapshot
 from modeshift.threads.checks import drop_invalid
 from modeshift.threads.state import ApprovedPlan, State
 from modeshift.tools.processes.sandboxes import Commands
+from tests.graph.calls import replace_in, result_of, run, suggest, task, to, write
 from tests.harness.conversation import (
     APPROVE,
     REJECT,
     Conversation,
+    edit,
     make_toolbox,
     reload,
     script,
 )
 from tests.harness.modes import load_catalog, load_with
 from tests.harness.scripted import Call
+from tests.tables import cases, rows
 from tests.tools.sandbox.commands import needs_sandbox, sandbox
 
 PLAN = "# Plan\n\nDo it.\n\n## Files\n\n- `src/a.py`: the change\n  - `not this`\n- `docs/`\n"
-TO_CODE: Call = ("switch_mode", {"mode_slug": "code", "reason": "r"})
-TO_DEBUG: Call = ("switch_mode", {"mode_slug": "debug", "reason": "r"})
-AUTO = Approvals.AUTO
+TO_CODE, TO_DEBUG, AUTO = to("code", "r"), to("debug", "r"), Approvals.AUTO
 Change = Callable[[Path], object]
-
-
-def write(path: str, content: str = "new") -> Call:
-    return "write_file", {"path": path, "content": content}
-
-
-def run(command: str) -> Call:
-    return "execute_command", {"command": command}
 
 
 @pytest.fixture
@@ -66,11 +59,11 @@ async def plan(place: Path, *steps: Any, text: str = PLAN, **options: Any) -> Co
     return talk
 
 
-async def approve(place: Path, *steps: Any, **options: Any) -> Conversation:
-    """The same, and a person has said yes."""
+async def approve(place: Path, *steps: Any, mode: str = "code", **options: Any) -> Conversation:
+    """The same, and a person has said yes; then it is in ``mode``."""
     talk = await plan(place, *steps, **options)
     await talk.decide(APPROVE)
-    assert await talk.mode() == "code"
+    assert await talk.mode() == mode
     return talk
 
 
@@ -99,25 +92,22 @@ async def test_the_card_and_what_runs(place: Path, snapshot: Snapshot) -> None:
     assert request["plan"]["text"] == PLAN
     snapshot("plan-card.txt", request["description"] + "\n")
     await talk.decide(APPROVE)
-    assert (place / "src/a.py").read_text() == (place / "docs/deep/new.md").read_text() == "new"
+    assert (place / "src/a.py").read_text() == (place / "docs/deep/new.md").read_text() == "x"
     await assert_asks(talk, place, "does not name 'b.py'")
 
 
-async def test_under_manual_what_is_inside_asks_as_ever(place: Path) -> None:
+async def test_under_manual_all_asks_and_a_plan_without_names_limits_nothing(place: Path) -> None:
     talk = await plan(place, [write("src/a.py")], approvals=Approvals.MANUAL)
     for _ in range(2):
         await talk.decide(APPROVE)
-    (request,) = await talk.waiting()
-    assert request["remember"] == "src/a.py"
-
-
-LINK: dict[str, Change] = {
-    "a link that was there": lambda place: (place / "docs/out.md").symlink_to("../b.py"),
-    "a link to a folder": lambda place: (place / "docs/up").symlink_to(".."),
-    "a file that becomes a link": lambda place: relink(place / "src/a.py", "b.py"),
-    "a folder that becomes a link": lambda place: relink(place / "docs", "src"),
-    "nothing": lambda _: None,
-}
+    assert (await talk.waiting())[0]["remember"] == "src/a.py"
+    await approve(place, [write("b.py")], text="# Plan\n")
+    assert (place / "b.py").read_text() == "x"
+    talk = script(place, [TO_CODE], [write("src/b.py")], approvals=AUTO)
+    await talk.say("go", mode="architect")
+    assert "There is no plan" in (await talk.waiting())[0]["description"]
+    await talk.decide(APPROVE)
+    assert (place / "src/b.py").read_text() == "x"
 
 
 def relink(path: Path, target: str) -> None:
@@ -125,38 +115,34 @@ def relink(path: Path, target: str) -> None:
     path.symlink_to(target)
 
 
-@pytest.mark.parametrize(
-    ("change", "path"),
-    [
-        ("a link that was there", "docs/out.md"),
-        ("a link to a folder", "docs/up/b.py"),
-        ("a file that becomes a link", "src/a.py"),
-        ("a folder that becomes a link", "docs/b.py"),
-        *(
-            ("nothing", path)
-            for path in (
-                *("b.py", "./b.py", "src/b.py", "src/a.pyx", "src/a.py.bak", "src/A.py"),
-                *("docs/../b.py", "docs2/x.md", "Docs/x.md", "src/docs/x.md", "not this"),
-                "docs/../docs/../src/b.py",
-            )
+@cases(
+    "change path",
+    {
+        "a link": (lambda place: (place / "docs/out.md").symlink_to("../b.py"), "docs/out.md"),
+        "a folder's": (lambda place: (place / "docs/up").symlink_to(".."), "docs/up/b.py"),
+        "a file that becomes a link": (
+            lambda place: relink(place / "src/a.py", "b.py"),
+            "src/a.py",
         ),
-    ],
+        "a folder that becomes one": (lambda place: relink(place / "docs", "src"), "docs/b.py"),
+    },
 )
-async def test_an_edit_outside_always_asks(place: Path, change: str, path: str) -> None:
-    talk = await plan(place, [write(path)])
-    await talk.decide(APPROVE) if change == "nothing" else None
-    if change != "nothing":
-        talk = await plan(place, "wait", [write(path)])
-        await talk.decide(APPROVE)
-        LINK[change](place)
-        await talk.say("go on")
+async def test_a_link_out_of_the_plan_always_asks(place: Path, change: Change, path: str) -> None:
+    talk = await approve(place, "wait", [write(path)])
+    change(place)
+    await talk.say("go on")
     await assert_asks(talk, place)
 
 
-async def test_an_absolute_path_and_another_tool_ask_too(place: Path) -> None:
-    edits: Call = ("edit_file", {"path": "b.py", "edits": [{"old": "old", "new": "x"}]})
-    for call in (write(str(place / "b.py")), edits):
-        await assert_asks(await approve(place, [call]), place, "does not name 'b.py'")
+OUTSIDE = "b.py ./b.py src/b.py src/a.pyx src/a.py.bak src/A.py docs/../b.py docs2/x.md Docs/x.md"
+
+
+@rows("path", *OUTSIDE.split(), "src/docs/x.md", "not this", "docs/../docs/../src/b.py", "", "edit")
+async def test_an_edit_outside_always_asks(place: Path, path: str) -> None:
+    """Also by an absolute path, and by another tool."""
+    calls = {"": write(str(place / "b.py")), "edit": replace_in("b.py", "old")}
+    talk = await approve(place, [calls.get(path, write(path))])
+    await assert_asks(talk, place, "" if path not in calls else "does not name 'b.py'")
 
 
 @pytest.mark.parametrize("name", ["AGENTS.md", ".env", ".git/config", ".github/x.yml"])
@@ -169,31 +155,29 @@ async def test_what_is_protected_or_secret_gains_nothing(place: Path, name: str)
         await assert_asks(talk, place)
 
 
+def rewrite(text: str) -> Change:
+    return lambda place: (place / "PLAN.md").write_text(text)
+
+
 STALE: dict[str, Change] = {
-    "more paths": lambda place: (place / "PLAN.md").write_text(PLAN + "- `b.py`\n"),
-    "a word": lambda place: (place / "PLAN.md").write_text(PLAN.replace("it", "that")),
-    "no section": lambda place: (place / "PLAN.md").write_text("# Plan\n"),
+    "more paths": rewrite(PLAN + "- `b.py`\n"),
+    "a word": rewrite(PLAN.replace("it", "that")),
+    "no section": rewrite("# Plan\n"),
     "gone": lambda place: (place / "PLAN.md").unlink(),
     "a link": lambda place: relink(place / "PLAN.md", "docs/x.md"),
-    "a folder": lambda place: (
-        (place / "PLAN.md").rename(place / "old").with_name("PLAN.md").mkdir()
-    ),
+    "a folder": lambda place: (place / "PLAN.md").rename(place / "o").with_name("PLAN.md").mkdir(),
 }
 
 
 @pytest.mark.parametrize("how", STALE)
 async def test_a_plan_that_is_changed_afterwards_has_no_rights(place: Path, how: str) -> None:
+    """Nor is one approved that was swapped between the card and the answer."""
     talk = await approve(place, "wait", [write("src/a.py")], [write("b.py")])
     STALE[how](place)
     await talk.say("go on")
     await assert_asks(talk, place, "is not as it was approved")
     await assert_asks(talk, place, "is not as it was approved")
-
-
-@pytest.mark.parametrize("how", STALE)
-async def test_a_plan_swapped_between_card_and_answer_voids_the_answer(
-    place: Path, how: str
-) -> None:
+    shutil.rmtree(place / "PLAN.md") if how == "a folder" else (place / "PLAN.md").unlink(True)
     talk = await plan(place, [write("b.py")])
     STALE[how](place)
     await talk.decide(APPROVE)
@@ -202,15 +186,12 @@ async def test_a_plan_swapped_between_card_and_answer_voids_the_answer(
     assert (place / "b.py").read_text() == "old"
 
 
-async def test_a_plan_that_is_swapped_and_back_counts_as_it_was_shown(place: Path) -> None:
+async def test_the_plan_is_what_a_person_has_seen(place: Path) -> None:
     talk = await plan(place, [write("src/a.py")])
     for text in (PLAN + "- `b.py`\n", PLAN):
         (place / "PLAN.md").write_text(text)
     await talk.decide(APPROVE)
     assert (await talk.values())["approved_plan"]["paths"] == ["src/a.py", "docs/"]
-
-
-async def test_an_edit_of_the_plan_that_a_person_has_seen_is_the_plan(place: Path) -> None:
     more, hidden = PLAN + "- `b.py`\n", PLAN + "- `src/`\n" + "\n" * 30
     steps = [[write("PLAN.md", more)], [write("b.py")], "wait"]
     talk = await approve(place, *steps, [write("PLAN.md", hidden + "x")], [write("src/b.py")])
@@ -218,7 +199,7 @@ async def test_an_edit_of_the_plan_that_a_person_has_seen_is_the_plan(place: Pat
     assert "remember" not in request
     assert request["plan"]["paths"] == ["src/a.py", "docs/", "b.py"]
     await talk.decide(APPROVE)
-    assert (place / "b.py").read_text() == "new"
+    assert (place / "b.py").read_text() == "x"
     (place / "PLAN.md").write_text(hidden)  # by somebody, and the edit is far from it
     await talk.say("go on")
     (request,) = await talk.waiting()
@@ -227,29 +208,22 @@ async def test_an_edit_of_the_plan_that_a_person_has_seen_is_the_plan(place: Pat
     await assert_asks(talk, place, "is not as it was approved")
 
 
-async def test_a_plan_that_names_itself_is_edited_by_nobody_unasked(place: Path) -> None:
+async def test_an_edit_of_the_plan_asks_or_is_refused_where_it_would_break_it(place: Path) -> None:
     talk = await approve(place, [write("PLAN.md")], text=PLAN + "- `PLAN.md`\n")
     await assert_asks(talk, place, "what you approve takes its place")
-
-
-async def test_an_edit_that_would_break_the_plan_is_refused(place: Path) -> None:
     talk = await approve(place, [write("PLAN.md", PLAN + "- `../x`\n")], [write("src/a.py")])
-    assert "section Files: '../x'" in (await talk.results())["step2_0"].text
-    assert (place / "src/a.py").read_text() == "new"
+    assert "section Files: '../x'" in await result_of(talk, "step2_0")
+    assert (place / "src/a.py").read_text() == "x"
 
 
-@pytest.mark.parametrize(
+@rows(
     "item",
-    [
-        *("`../x`", "`src/../../x`", "`..`", "`/etc/passwd`", "`/`", "`~/x`", "`.`", "`./`"),
-        *("`*.py`", "`src/**`", "`src/?.py`", "`{a,b}.py`", "`src//a.py`", "`./a.py`"),
-        *("`src\\a.py`", "``", "` b.py`", "src/a.py", "**`b.py`**", "[ ] `b.py`", "`\u202eyp.b`"),
-        *("`src`", "`b.py/`", "`docs/out.md`", "`docs/up/`", "`docs/up/b.py`", "`far`"),
-    ],
+    *("`../x`", "`src/../../x`", "`..`", "`/etc/passwd`", "`/`", "`~/x`", "`.`", "`./`"),
+    *("`*.py`", "`src/**`", "`src/?.py`", "`{a,b}.py`", "`src//a.py`", "`./a.py`"),
+    *("`src\\a.py`", "``", "` b.py`", "src/a.py", "**`b.py`**", "[ ] `b.py`", "`\u202eyp.b`"),
+    *("`src`", "`b.py/`", "`docs/out.md`", "`docs/up/`", "`docs/up/b.py`", "`far`"),
 )
-async def test_an_entry_that_is_no_plain_path_makes_the_section_invalid(
-    place: Path, tmp_path: Path, item: str
-) -> None:
+async def test_an_entry_that_is_no_path_is_invalid(place: Path, tmp_path: Path, item: str) -> None:
     (place / "docs/out.md").symlink_to("../b.py")
     (place / "docs/up").symlink_to("..")
     (place / "far").symlink_to(tmp_path / "far")
@@ -262,15 +236,13 @@ async def test_an_entry_that_is_no_plain_path_makes_the_section_invalid(
     assert "PLAN.md" in result.text
 
 
-@pytest.mark.parametrize(
-    ("text", "paths"),
-    [
-        ("### files ##\n\n1. `b.py` x\n2) `a/`\n\n#### New\n\n* `c.py`\n\n# End\n\n- `d.py`", 3),
-        ("# Files\n\n```\n- `a.py`\n```\n\n- `b.py`\n  - `c.py`\n\n  text\n\n- `b.py`", 1),
-        ("# Plan\n\n- `b.py`\n", 0),
-        ("```\n# Files\n- `b.py`\n```\n", 0),
-        ("# Files\n\nnone\n", 0),
-    ],
+@rows(
+    "text paths",
+    ("### files ##\n\n1. `b.py` x\n2) `a/`\n\n#### New\n\n* `c.py`\n\n# End\n\n- `d.py`", 3),
+    ("# Files\n\n```\n- `a.py`\n```\n\n- `b.py`\n  - `c.py`\n\n  text\n\n- `b.py`", 1),
+    ("# Plan\n\n- `b.py`\n", 0),
+    ("```\n# Files\n- `b.py`\n```\n", 0),
+    ("# Files\n\nnone\n", 0),
 )
 async def test_what_a_section_names(place: Path, text: str, paths: int) -> None:
     (request,) = await (await plan(place, text=text)).waiting()
@@ -278,42 +250,25 @@ async def test_what_a_section_names(place: Path, text: str, paths: int) -> None:
     assert ("limits nothing" in request["description"]) == (paths == 0)
 
 
-async def test_a_plan_that_names_nothing_and_no_plan_limit_nothing(place: Path) -> None:
-    talk = await approve(place, [write("b.py")], text="# Plan\n")
-    assert (place / "b.py").read_text() == "new"
-    talk = script(place, [TO_CODE], [write("src/b.py")], approvals=AUTO)
-    await talk.say("go", mode="architect")
-    (request,) = await talk.waiting()
-    assert "There is no plan" in request["description"]
-    await talk.decide(APPROVE)
-    assert (place / "src/b.py").read_text() == "new"
-
-
-async def test_the_plan_is_the_file_written_last(place: Path) -> None:
+async def test_the_plan_is_the_file_written_last_and_switches_with_its_card(place: Path) -> None:
     first, last = write("A.md", "## Files\n- `b.py`"), write("B.md", "## Files\n- `docs/`")
     for calls, path in (([first, last], "B.md"), ([first, last, first], "A.md")):
         talk = script(place, calls, [TO_CODE], approvals=AUTO)
         await talk.say("go", mode="architect")
-        (request,) = await talk.waiting()
-        assert request["plan"]["path"] == path
-
-
-async def test_an_answer_that_would_switch_without_the_card_is_refused(place: Path) -> None:
-    question = {"question": "?", "follow_up": [{"text": "y", "mode": "code"}]}
-    talk = script(place, [write("PLAN.md", PLAN)], [("ask_followup_question", question)])
-    await talk.say("go", mode="architect", approvals="auto")
+        assert (await talk.waiting())[0]["plan"]["path"] == path
+    talk = script(place, [write("PLAN.md", PLAN)], [suggest("code")], approvals=AUTO)
+    await talk.say("go", mode="architect")
     assert await talk.waiting() == []
-    assert "Ask for that mode with switch_mode" in (await talk.results())["step1_0"].text
+    assert "Ask for that mode with switch_mode" in await result_of(talk, "step1_0")
 
 
-async def test_a_persons_edit_of_the_switch(place: Path) -> None:
+@rows("slug is_held", ("code", True), ("debug", False))
+async def test_a_persons_edit_of_the_switch(place: Path, slug: str, *, is_held: bool) -> None:
     """With other words it has the plan; to another mode, by hand, it has none."""
-    for slug, held in (("code", True), ("debug", False)):
-        talk = await plan(place)
-        edited = {"name": "switch_mode", "args": {"mode_slug": slug, "reason": "other"}}
-        await talk.decide({"type": "edit", "edited_action": edited})
-        assert await talk.mode() == slug
-        assert ((await talk.values())["approved_plan"] is not None) == held
+    talk = await plan(place)
+    await talk.decide(edit("switch_mode", mode_slug=slug, reason="other"))
+    assert await talk.mode() == slug
+    assert ((await talk.values())["approved_plan"] is not None) == is_held
 
 
 async def test_a_plan_swapped_under_a_persons_edit_voids_it(place: Path) -> None:
@@ -331,8 +286,7 @@ async def test_a_plan_swapped_under_a_persons_edit_voids_it(place: Path) -> None
 
 @pytest.mark.parametrize("calls", [[write("src/a.py"), write("b.py")], [write("b.py")]])
 async def test_what_was_remembered_before_does_not_count(place: Path, calls: list[Call]) -> None:
-    back: Call = ("switch_mode", {"mode_slug": "architect", "reason": "r"})
-    steps = [[write("b.py", "1")], [back], [write("PLAN.md", PLAN)], [TO_CODE], calls]
+    steps = [[write("b.py", "1")], [to("architect")], [write("PLAN.md", PLAN)], [TO_CODE], calls]
     talk = script(place, *steps)
     await talk.say("go", mode="code")
     await talk.decide({**APPROVE, "remember": "*"})
@@ -340,37 +294,36 @@ async def test_what_was_remembered_before_does_not_count(place: Path, calls: lis
         await talk.decide(APPROVE)
     assert await talk.mode() == "code"
     assert [one["pattern"] for one in (await talk.values())["remembered"]] == ["*"]
-    requests = await talk.waiting()
-    assert [one["args"]["path"] for one in requests] == ["b.py"]
-    assert "remember" not in requests[0]
+    (request,) = await talk.waiting()
+    assert (request["args"]["path"], "remember" in request) == ("b.py", False)
 
 
 async def test_a_sub_task_has_the_plan_of_its_conversation(place: Path) -> None:
-    task: Call = ("new_task", {"mode_slug": "code", "message": "do"})
-    talk = await approve(
-        place, [task], [write("b.py")], [write("src/a.py")], "done", [write("b.py")]
-    )
+    inside: list[Any] = [[task()], [write("b.py")], [write("src/a.py")], "done"]
+    talk = await approve(place, *inside, [write("b.py")])
     await talk.decide(APPROVE)
-    (request,) = await talk.waiting()
-    assert "does not name 'b.py'" in request["description"]
+    assert "does not name 'b.py'" in (await talk.waiting())[0]["description"]
     await talk.decide(REJECT)
     values = await talk.values()
-    assert (place / "src/a.py").read_text() == "new"
-    assert values["subtask"] is None
-    assert values["approved_plan"]["path"] == "PLAN.md"
+    assert (place / "src/a.py").read_text() == "x"
+    assert (values["subtask"], values["approved_plan"]["path"]) == (None, "PLAN.md")
     await assert_asks(talk, place, "does not name 'b.py'")
+    talk = await approve(place, [task()], "done")
+    await talk.send_until("switch_mode", Command(resume={"decisions": [APPROVE]}))
+    await talk.agent.aupdate_state(talk.config, {"mode": "debug"})
+    await talk.send(None)
+    values = await talk.values()
+    assert (values["mode"], values["subtask"]) == ("debug", None)
+    assert values["approved_plan"] is None
 
 
 @pytest.mark.parametrize("gone", ["code", "debug"])
-async def test_a_mode_that_is_gone_when_a_sub_task_ends_lifts_nothing(
-    place: Path, gone: str
-) -> None:
+async def test_a_mode_gone_when_a_sub_task_ends_lifts_nothing(place: Path, gone: str) -> None:
     modes = load_catalog()
     mine = modes["code"].model_copy(update={"slug": "mine", "name": "Mine"})
     full = Catalog([*modes.values(), mine], "mine")
     less = Catalog([mode for slug, mode in full.items() if slug != gone], "mine")
-    task: Call = ("new_task", {"mode_slug": "debug", "message": "do"})
-    talk = await approve(place, [task], "done", [write("b.py")], catalog=full)
+    talk = await approve(place, [task("debug")], "done", [write("b.py")], catalog=full)
     await talk.send_until("switch_mode", Command(resume={"decisions": [APPROVE]}))
     deps = talk.agent.live.deps
     reload(talk, replace(deps, catalog=less, toolbox=make_toolbox(deps.toolbox.workspace, less)))
@@ -382,44 +335,24 @@ async def test_a_mode_that_is_gone_when_a_sub_task_ends_lifts_nothing(
     await assert_asks(talk, place, "does not name 'b.py'")
 
 
-def test_an_agent_with_tools_of_its_own_asks_whatever_is_allowed() -> None:
-    limit = PlanLimit(ApprovedPlan(path="p", digest="", text="", paths=["a"]), is_current=True)
-    spec = ToolSpec("helper", EFFECTS["agent"])
-    assert "cannot limit" in str(limit.find_problem(spec, {}))
-
-
-async def test_a_mode_that_the_host_sets_in_a_sub_task_ends_it(place: Path) -> None:
-    task: Call = ("new_task", {"mode_slug": "code", "message": "do"})
-    talk = await approve(place, [task], "done")
-    await talk.send_until("switch_mode", Command(resume={"decisions": [APPROVE]}))
-    await talk.agent.aupdate_state(talk.config, {"mode": "debug"})
-    await talk.send(None)
-    values = await talk.values()
-    assert (values["mode"], values["subtask"]) == ("debug", None)
-    assert values["approved_plan"] is None
-
-
-async def test_the_right_ends_with_the_mode(place: Path) -> None:
-    talk = await approve(place, [TO_DEBUG], [write("b.py")])
-    (request,) = await talk.waiting()
-    assert request["name"] == "switch_mode"
-    await talk.decide(APPROVE)
-    assert (await talk.values())["approved_plan"] is None
-    assert (place / "b.py").read_text() == "new"
-
-
-@pytest.mark.parametrize("mode", ["ask", "debug"])
-async def test_the_host_ends_it_too(place: Path, mode: str) -> None:
-    talk = await approve(place, "wait")
-    await talk.say("x", mode=mode)
+@pytest.mark.parametrize("host", [None, "ask", "debug"])
+async def test_the_right_ends_with_the_mode(place: Path, host: str | None) -> None:
+    """The card says so; the host ends it, too."""
+    talk = await approve(place, *(["wait"] if host else [[TO_DEBUG], [write("b.py")]]))
+    if host is None:
+        (request,) = await talk.waiting()
+        assert request["name"] == "switch_mode"
+        assert "What the approved plan limits ends with it." in request["description"]
+        await talk.decide(APPROVE)
+        assert (place / "b.py").read_text() == "x"
+    else:
+        await talk.say("x", mode=host)
     assert (await talk.values())["approved_plan"] is None
 
 
 async def test_what_nobody_was_asked_about_lifts_nothing(place: Path) -> None:
     free = load_with("code", switches=(SwitchEdge(to="debug", ask="never"),))
-    talk = await plan(place, [TO_DEBUG], [write("b.py")], catalog=free)
-    await talk.decide(APPROVE)
-    assert await talk.mode() == "debug"
+    talk = await approve(place, [TO_DEBUG], [write("b.py")], catalog=free, mode="debug")
     assert (await talk.values())["mode_changes"][-1]["how"] == "by edge"
     await assert_asks(talk, place, "does not name 'b.py'")
 
@@ -433,24 +366,15 @@ async def test_a_limit_cuts_what_the_plan_names(place: Path, limit: str) -> None
 
 
 FORGED = {"path": "b.py", "digest": "", "text": "", "paths": ["b.py"]}
-SWITCH = {
-    "mode_slug": "code",
-    "reason": "",
-    "reply": "",
-    "approvals": None,
-    "digest": "",
-    "call": {"name": "switch_mode", "args": {}, "id": "x", "type": "tool_call"},
-    "approved_plan": FORGED,
-}
+CALL = {"name": "switch_mode", "args": {}, "id": "x", "type": "tool_call"}
+SWITCH = {"mode_slug": "code", "reason": "", "reply": "", "approvals": None, "digest": ""}
 
 
-@pytest.mark.parametrize(
+@rows(
     "update",
-    [
-        *[{"approved_plan": None}, {"approved_plan": FORGED}, {"approved_plan": []}],
-        {"switch": SWITCH},
-        {"mode": "code", "approved_plan": FORGED},
-    ],
+    *({"approved_plan": None}, {"approved_plan": FORGED}, {"approved_plan": []}),
+    {"switch": {**SWITCH, "call": CALL, "approved_plan": FORGED}},
+    {"mode": "code", "approved_plan": FORGED},
 )
 async def test_nobody_writes_a_plan_from_outside(place: Path, update: dict[str, Any]) -> None:
     talk = await approve(place, [write("b.py")])
@@ -480,7 +404,7 @@ async def test_a_fork_and_another_process_have_the_same_limit(place: Path) -> No
     assert (place / "b.py").read_text() == "old"
 
 
-async def test_a_plan_of_an_older_shape_limits_every_edit(place: Path) -> None:
+async def test_what_a_plan_cannot_limit_asks(place: Path) -> None:
     old: Any = {"approved_plan": "PLAN.md"}
     state, dropped = drop_invalid(old)
     limit, deps = PlanLimit.of(state["approved_plan"]), script(place).agent.live.deps
@@ -488,39 +412,27 @@ async def test_a_plan_of_an_older_shape_limits_every_edit(place: Path) -> None:
     assert limit is not None
     for known in (limit, await limit.look(deps), replace(limit, is_current=True)):
         assert known.find_problem(deps.toolbox["write_file"].spec, {"path": "src/a.py"})
-
-
-LINES = [
-    "echo x > b.py",
-    "mv b.py c.py",
-    "rm b.py",
-    "rm -rf src",
-    "mv src/a.py src/c.py",
-    "mv src other",
-    "ln src/b.py docs/b.py && echo x > docs/b.py",
-    "ln -s ../b.py docs/l && echo x > docs/l",
-    "mkdir new",
-    "cp src/a.py src/c.py",
-    "mv docs/x.md b.py",
-    "rm docs/x.md docs/y.md && rmdir docs",
-    "rm -rf docs; ln -s src docs",
-    "git init -q .",
-    "chmod +x b.py",
-    "touch PLAN.md; echo x >> PLAN.md",
-    "python3 -c \"open('b.py','w').write('x')\"",
-    "mount --bind docs src",
-]
+    limit = PlanLimit(ApprovedPlan(path="p", digest="", text="", paths=["a"]), is_current=True)
+    spec = ToolSpec("helper", EFFECTS["agent"])
+    assert "cannot limit" in str(limit.find_problem(spec, {}))
 
 
 @needs_sandbox
-@pytest.mark.parametrize("line", LINES)
+@rows(
+    "line",
+    *("echo x > b.py", "mv b.py c.py", "rm b.py", "rm -rf src", "mv src/a.py src/c.py"),
+    *("mv src other", "ln src/b.py docs/b.py && echo x > docs/b.py", "mkdir new"),
+    *("ln -s ../b.py docs/l && echo x > docs/l", "cp src/a.py src/c.py", "mv docs/x.md b.py"),
+    *("rm docs/x.md docs/y.md && rmdir docs", "rm -rf docs; ln -s src docs", "git init -q ."),
+    *("chmod +x b.py", "touch PLAN.md; echo x >> PLAN.md", "mount --bind docs src"),
+    "python3 -c \"open('b.py','w').write('x')\"",
+)
 async def test_a_command_writes_nothing_that_the_plan_does_not_name(place: Path, line: str) -> None:
     os.link(place / "src/b.py", place / "docs/y.md")  # another name of a file outside
     before = {name: text for name, text in read_all(place).items() if not name.startswith("docs/")}
     line = f"{line}; echo x > docs/y.md; echo new > src/a.py; echo new > docs/new.md; cat b.py"
     talk = await approve(place, [run(line)], commands=Commands(sandbox()))
-    text = (await talk.results())["step2_0"].text
-    after = read_all(place)
+    text, after = await result_of(talk, "step2_0"), read_all(place)
     changed = {name for name, text in after.items() if before.get(name, text) != text}
     made = {name for name in after if name not in before and not name.startswith("docs/")}
     assert changed == {"src/a.py"}, text
@@ -531,25 +443,21 @@ async def test_a_command_writes_nothing_that_the_plan_does_not_name(place: Path,
 
 
 @needs_sandbox
-@pytest.mark.parametrize(
-    ("named", "line"),
-    [
-        (".git/", "echo x > .git/hooks/pre-commit"),
-        (".git/hooks/", "echo x > .git/hooks/pre-commit"),
-        (".git/config", "echo x > .git/config"),
-        (".env", "echo x > .env; cat .env"),
-        ("AGENTS.md", "echo x > AGENTS.md"),
-        (".github/", "echo x > .github/a.yml"),
-        (".github/a.yml", "echo x > .github/a.yml"),
-        ("src/", "echo x > src/.env; echo x > src/AGENTS.md"),
-        ("src/l.py", "echo x > src/l.py"),
-        ("gone.py", "echo x > gone.py"),
-        ("gone/", "mkdir gone"),
-    ],
+@rows(
+    "named line",
+    (".git/", "echo x > .git/hooks/pre-commit"),
+    (".git/hooks/", "echo x > .git/hooks/pre-commit"),
+    (".git/config", "echo x > .git/config"),
+    (".env", "echo x > .env; cat .env"),
+    ("AGENTS.md", "echo x > AGENTS.md"),
+    (".github/", "echo x > .github/a.yml"),
+    (".github/a.yml", "echo x > .github/a.yml"),
+    ("src/", "echo x > src/.env; echo x > src/AGENTS.md"),
+    ("src/l.py", "echo x > src/l.py"),
+    ("gone.py", "echo x > gone.py"),
+    ("gone/", "mkdir gone"),
 )
-async def test_a_command_gains_nothing_protected_or_missing(
-    place: Path, named: str, line: str
-) -> None:
+async def test_a_command_gains_nothing_protected(place: Path, named: str, line: str) -> None:
     for name in (".git/hooks/h", ".git/config", ".env", "src/.env", "AGENTS.md", "src/AGENTS.md"):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text("secret")
@@ -566,11 +474,10 @@ async def test_a_command_gains_nothing_protected_or_missing(
 
 @needs_sandbox
 async def test_commands_are_read_only_once_the_plan_is_changed_by_one(place: Path) -> None:
-    text = PLAN + "- `PLAN.md`\n"
     steps = [[run("echo '- `b.py`' >> PLAN.md"), run("echo x > src/a.py")], [write("src/a.py")]]
+    text = PLAN + "- `PLAN.md`\n"
     talk = await approve(place, *steps, text=text, commands=Commands(sandbox()))
-    results = await talk.results()
-    assert "could not change the workspace" in results["step2_1"].text
+    assert "could not change the workspace" in await result_of(talk, "step2_1")
     await assert_asks(talk, place, "is not as it was approved")
 
 
@@ -586,30 +493,16 @@ def test_a_plan_that_nobody_would_read_does_not_load() -> None:
     assert "a person reads a plan" in notice
 
 
-async def test_a_plan_that_was_turned_down_with_words_is_not_asked_about_again(place: Path) -> None:
-    """Another one is; without words there is no asking again at all."""
-    wanted = {"type": "reject", "message": "line 3: Do it. - Say how."}
+async def test_a_plan_turned_down_is_not_asked_about_and_a_switch_waits_for_it(place: Path) -> None:
     better = write("PLAN.md", PLAN.replace("Do it.", "Do it so."))
     talk = await plan(place, [TO_CODE], [better], [TO_CODE], [TO_CODE], "done")
-    await talk.decide(wanted)
-    (asked,) = await talk.waiting()
-    assert "Do it so." in asked["plan"]["text"]
+    await talk.decide({"type": "reject", "message": "line 3: Do it. - Say how."})
+    assert "Do it so." in (await talk.waiting())[0]["plan"]["text"]
     assert "turned this plan down" in str(await talk.messages())
     await talk.decide(REJECT)
     assert await talk.waiting() == []
     assert "refused a switch to 'code' in this turn" in str(await talk.messages())
-
-
-async def test_a_switch_beside_an_edit_waits_for_what_is_written(place: Path) -> None:
-    """The card would show an older plan, or none, and nothing would be limited."""
     both = script(place, [write("PLAN.md", PLAN), TO_CODE], [TO_CODE], "done", approvals=AUTO)
     await both.say("go", mode="architect")
-    (asked,) = await both.waiting()
-    assert asked["plan"]["paths"] == ["src/a.py", "docs/"]
+    assert (await both.waiting())[0]["plan"]["paths"] == ["src/a.py", "docs/"]
     assert "once the plan is written" in str(await both.messages())
-
-
-async def test_the_card_says_that_a_switch_ends_the_limit(place: Path) -> None:
-    talk = await approve(place, [TO_DEBUG], "done")
-    (asked,) = await talk.waiting()
-    assert "What the approved plan limits ends with it." in asked["description"]

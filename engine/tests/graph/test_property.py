@@ -33,10 +33,8 @@ PATHS = ("a.txt", "plan.md", "plan.md/../a.py", "sub/x.md", "../out.md", "PLAN.M
 TO_CODE = {"mode_slug": "code", "reason": "x"}
 EDITS = [{"old": "x", "new": "y"}]
 TASKS = (
-    "write plan.md: x\nwrite b.txt: y",
-    "read a.txt & switch to debug",
-    "task in code: write a.txt: x",
-    "ask: Which?",
+    *("write plan.md: x\nwrite b.txt: y", "read a.txt & switch to debug"),
+    *("task in code: write a.txt: x", "ask: Which?"),
     json.dumps([[["write_file", {"path": "a.txt", "content": "x"}], ["switch_mode", TO_CODE]]]),
 )
 SUGGESTION = {"text": "y", "mode": "code"}
@@ -60,14 +58,11 @@ CALLS: st.SearchStrategy[tuple[str, dict[str, Any]]] = st.one_of(
 STEPS = st.lists(st.lists(CALLS, min_size=1, max_size=4), min_size=1, max_size=3)
 LINES = st.sampled_from(
     [
-        "hello",
-        "write plan.md: x",
-        "read a.txt & write b.txt: y & switch to debug",
+        *("hello", "write plan.md: x", "read a.txt & write b.txt: y & switch to debug"),
         "write a.txt: x & read a.txt & switch to code & list",
         "run echo x >> log.txt & switch to architect",
         "write a.txt: 1\nrun cat a.txt\nswitch to ask\nlist",
-        "todo: a; b\nask: Which?\ndone: it",
-        "replace x with y in a.txt & read a.txt",
+        *("todo: a; b\nask: Which?\ndone: it", "replace x with y in a.txt & read a.txt"),
     ]
 )
 DELEGATIONS = (

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.store.memory import InMemoryStore
@@ -13,6 +12,7 @@ from langgraph.types import Command
 from modeshift.modes.errors import InvalidInputError, ProviderError
 from modeshift.modes.policy import Approvals
 from modeshift.threads.mailbox import Mailbox
+from tests.graph.calls import ALWAYS, DONE, asks, read, result_of, suggest, task, to, write
 from tests.harness.conversation import (
     APPROVE,
     REJECT,
@@ -26,20 +26,10 @@ from tests.harness.conversation import (
 )
 from tests.harness.modes import with_orchestrator
 from tests.harness.scripted import Call
+from tests.tables import cases, rows
 
-READ: Call = ("read_file", {"path": "a.txt"})
-WRITE: Call = ("write_file", {"path": "a.py", "content": "x"})
-TO_CODE = {"mode_slug": "code", "reason": "x"}
-QUESTION = {"question": "?", "follow_up": [{"text": "y", "mode": "code"}]}
+WRITE = write("a.py")
 PARTS = "task in ask: read a.txt\ntask in code: write b.txt: b | write c.txt: c\ntask in ask: list"
-
-
-def task(mode: str = "code", message: str = "Do it.", **more: Any) -> Call:
-    return "new_task", {"mode_slug": mode, "message": message, **more}
-
-
-async def last_result(talk: Conversation) -> str:
-    return [*(await talk.results()).values()][-1].text
 
 
 async def test_three_parts_and_a_crash_in_the_second(workspace: Path) -> None:
@@ -66,27 +56,19 @@ async def test_three_parts_and_a_crash_in_the_second(workspace: Path) -> None:
     assert (values["subtask"]["mode"], len(values["parents"])) == ("code", 1)
     assert await talk.approve_all() == ["write_file", "new_task"]
     values = await talk.values()
-    assert [(workspace / name).read_text() for name in ("b.txt", "c.txt")] == ["b", "c"]
-    assert [
-        (subtask["mode"], subtask["status"], subtask["files"]) for subtask in values["subtasks"]
-    ] == [
-        ("ask", "completed", []),
-        ("code", "completed", ["b.txt", "c.txt"]),
-        ("ask", "completed", []),
-    ]
+    assert await talk.files() == {"a.txt": "text", "b.txt": "b", "c.txt": "c"}
+    ended = [(each["mode"], each["status"], each["files"]) for each in values["subtasks"]]
+    files: list[list[str]] = [[], ["b.txt", "c.txt"], []]
+    modes = ("ask", "code", "ask")
+    assert ended == [(mode, "completed", n) for mode, n in zip(modes, files, strict=True)]
     assert (values["mode"], values["subtask"], values["parents"]) == ("orchestrator", None, [])
     results = [result.text for result in (await talk.results()).values()]
     assert "text" in results[0]
     assert "Files written: b.txt, c.txt." in results[1]
     assert all("<data-" in result for result in results)
     assert values["usage"]["thread"]["modeshift-offline"]["answers"] == 11
-    ids = [
-        str(call["id"])
-        for subtask in values["subtasks"]
-        for message in subtask["messages"]
-        if isinstance(message, AIMessage)
-        for call in message.tool_calls
-    ]
+    inner = [message for each in values["subtasks"] for message in each["messages"]]
+    ids = [call["id"] for each in inner for call in getattr(each, "tool_calls", [])]
     ids += await talk.results()
     assert len(ids) == len(set(ids)), "clients tell calls apart by them"
     said = [message.text for message in values["subtasks"][1]["messages"]]
@@ -112,51 +94,39 @@ async def test_it_sees_its_own_conversation_and_the_parent_its_result(workspace:
     assert (await talk.values())["todos"] == []
 
 
-NOTHING = [
-    pytest.param("ask", [WRITE], id="its mode has no such tool"),
-    pytest.param("architect", [WRITE], id="its mode edits other files"),
-    pytest.param("ask", [("switch_mode", TO_CODE)], id="switch"),
-    pytest.param("ask", [task("code")], id="grandchild"),
-    pytest.param("ask", [("ask_followup_question", QUESTION)], id="an answer that switches"),
-    pytest.param("code", [("switch_mode", {**TO_CODE, "mode_slug": "debug"})], id="sideways"),
-]
-
-
-@pytest.mark.parametrize(("mode", "calls"), NOTHING)
 @pytest.mark.parametrize("approvals", Approvals)
+@rows(
+    "mode call",
+    ("ask", WRITE),
+    ("architect", WRITE),
+    ("ask", to("code")),
+    ("ask", task("code")),
+    ("ask", suggest("code")),
+    ("code", to("debug")),
+    ids=["its mode has no such tool", "its mode edits other files", "switch", "grandchild",
+         "an answer that switches", "sideways"],
+)  # fmt: skip
 async def test_a_child_writes_nothing_that_its_mode_may_not(
-    workspace: Path, mode: str, calls: list[Call], approvals: Approvals
+    workspace: Path, mode: str, call: Call, approvals: Approvals
 ) -> None:
     """From a parent in code mode, whose rights do not count."""
-    talk = await run_script(
-        workspace, [task(mode)], calls, [WRITE], "end", approvals=approvals, mode="code"
-    )
-    assert [request["name"] for request in await talk.waiting()] == ["new_task"]
+    steps: list[Step] = [[task(mode)], [call], [WRITE], "end"]
+    talk = await run_script(workspace, *steps, approvals=approvals, mode="code")
+    assert await asks(talk) == ["new_task"]
+    await talk.decide(APPROVE)
     if mode == "code":
-        await talk.decide(APPROVE)
         assert approvals == "auto" or await talk.approve_all() == ["write_file"]
         assert await talk.mode() == "code"
         return
-    await talk.decide(APPROVE)
     assert await talk.waiting() == [], "nobody is asked about what cannot be"
     assert not (workspace / "a.py").exists()
     (ended,) = (await talk.values())["subtasks"]
     assert {message.status for message in ended["messages"] if message.type == "tool"} == {"error"}
 
 
-async def test_a_call_of_a_withheld_tool_is_refused_to_the_depth_that_is_set(
-    workspace: Path,
-) -> None:
-    steps: list[Step] = [
-        [task("ask")],
-        [task("code")],
-        [task("code")],
-        [WRITE],
-        "inner",
-        "outer",
-        "end",
-    ]
-    talk = await run_script(workspace, *steps, subtask_depth=2)
+async def test_a_call_of_a_withheld_tool_is_refused_to_the_set_depth(workspace: Path) -> None:
+    tasks: list[Step] = [[task("ask")], [task("code")], [task("code")]]
+    talk = await run_script(workspace, *tasks, [WRITE], "inner", "outer", "end", subtask_depth=2)
     assert await talk.approve_all() == ["new_task", "new_task", "write_file"]
     inner, outer = (await talk.values())["subtasks"]
     assert (inner["mode"], inner["result"], inner["files"]) == ("code", "inner", ["a.py"])
@@ -169,25 +139,20 @@ async def test_a_call_of_a_withheld_tool_is_refused_to_the_depth_that_is_set(
 
 async def test_what_is_remembered_holds_on_neither_side(workspace: Path) -> None:
     steps: list[Step] = [[WRITE], [task()], [WRITE], [WRITE], "end", [WRITE], "end"]
-    talk = script(workspace, *steps)
     always = {**APPROVE, "remember": "*.py"}
-    await talk.say("go", mode="code")
+    talk = await run_script(workspace, *steps, mode="code")
     await talk.decide(always)
     await talk.decide(APPROVE)
     assert (await talk.values())["remembered"] == []
-    assert [request["name"] for request in await talk.waiting()] == ["write_file"], (
-        "the parent's is not"
-    )
-    await talk.decide({**APPROVE, "remember": True})  # once more, unasked, then the parent
+    assert await asks(talk) == ["write_file"], "the parent's is not"
+    await talk.decide(ALWAYS)  # once more, unasked, then the parent
     assert await talk.waiting() == []
     (kept,) = (await talk.values())["remembered"]
     assert kept["pattern"] == "*.py"
     other = await run_script(workspace, [task()], [WRITE], "end", [WRITE], "end", mode="code")
     await other.decide(APPROVE)
     await other.decide(always)
-    assert [request["name"] for request in await other.waiting()] == ["write_file"], (
-        "nor the child's"
-    )
+    assert await asks(other) == ["write_file"], "nor the child's"
 
 
 @pytest.mark.parametrize("way", ["a run", "beside it"])
@@ -202,9 +167,9 @@ async def test_forgetting_reaches_the_parent(workspace: Path, way: str) -> None:
         (kept,) = (await talk.values())["parents"][-1]["remembered"]
         thread = talk.config["configurable"]["thread_id"]
         await Mailbox(talk.agent.store).put(thread, {"forget": [kept["id"]]})
-    assert [request["name"] for request in await talk.waiting()] == ["write_file"]
+    assert await asks(talk) == ["write_file"]
     await talk.decide(REJECT)
-    assert [request["name"] for request in await talk.waiting()] == ["write_file"]
+    assert await asks(talk) == ["write_file"]
     assert (await talk.values())["remembered"] == []
 
 
@@ -229,10 +194,6 @@ async def test_what_the_host_sets_in_a_child_is_set_for_the_thread(workspace: Pa
     assert (values["mode"], values["approvals"]) == ("ask", "manual")
     assert await talk.waiting() == []
     assert not (workspace / "a.py").exists()
-
-
-async def test_what_the_host_sets_stays_also_where_the_child_has_it_anyway(workspace: Path) -> None:
-    """Such as "ask" for a child in ask mode, and not only until the parent goes on in code."""
     store = InMemoryStore()
     steps: list[Step] = [[task("ask")], [("read_file", {"path": ".env"})], "end", [WRITE]]
     talk = await run_script(workspace, *steps, approvals=Approvals.AUTO, store=store, mode="code")
@@ -246,26 +207,36 @@ async def test_what_the_host_sets_stays_also_where_the_child_has_it_anyway(works
     assert not (workspace / "a.py").exists()
 
 
-async def test_an_edited_task_and_one_that_is_rejected(workspace: Path) -> None:
+async def test_a_task_that_is_edited_or_rejected_or_fails(workspace: Path) -> None:
     talk = await run_script(workspace, [task()], [WRITE], "end", [task()], "end")
     await talk.decide(edit("new_task", mode_slug="architect", message="Plan it."))
     (ended,) = (await talk.values())["subtasks"]
     assert (ended["mode"], ended["message"]) == ("architect", "Plan it.")
     assert not (workspace / "a.py").exists()
     await talk.decide({**REJECT, "message": "first the tests"})
-    assert "first the tests" in await last_result(talk)
+    assert "first the tests" in await result_of(talk)
     assert len((await talk.values())["subtasks"]) == 1
+    gone = ValueError("the model is gone")
+    talk = await run_script(workspace, [task()], gone, "I see.", gone)
+    await talk.decide(APPROVE)
+    (result,) = (await talk.results()).values()
+    assert (result.status, "was not finished: " in result.text) == ("error", True)
+    assert (await talk.values())["subtasks"][0]["status"] == "failed"
+    assert await talk.mode() == "ask"
+    with pytest.raises(ProviderError):
+        await talk.say("go on")
 
 
-async def test_several_of_a_message_are_asked_about_together_and_done_in_order(
-    workspace: Path,
-) -> None:
-    steps: list[Step] = [[task("code", "1"), task("ask", "2"), task("ask", "3")], [WRITE], "one"]
-    talk = await run_script(workspace, *steps, "two", "end")
-    asked = await talk.waiting()
-    assert [request["description"].splitlines()[-1] for request in asked] == ["1", "2", "3"]
-    named = [{**APPROVE, "id": request["id"]} for request in asked]
-    with pytest.raises(InvalidInputError, match="give one for each of: call_0, call_1, call_2"):
+async def test_several_of_a_message_are_asked_together_and_done_in_order(workspace: Path) -> None:
+    """One goes not beside a switch."""
+    tasks = [task("code", "1"), task("ask", "2"), task("ask", "3")]
+    talk = await run_script(
+        workspace, [tasks[0], to("debug"), *tasks[1:]], [WRITE], "one", "two", "end"
+    )
+    waiting = await talk.waiting()
+    assert [request["description"].splitlines()[-1] for request in waiting] == ["1", "2", "3"]
+    named = [{**APPROVE, "id": request["id"]} for request in waiting]
+    with pytest.raises(InvalidInputError, match="give one for each of: call_0, call_2, call_3"):
         await talk.decide(*named[1:], APPROVE)
     named[2] |= REJECT
     await talk.decide(*reversed(named))
@@ -276,22 +247,12 @@ async def test_several_of_a_message_are_asked_about_together_and_done_in_order(
     restart(talk, workspace)
     await talk.send(None)
     values = await talk.values()
-    assert [(subtask["message"], subtask["result"]) for subtask in values["subtasks"]] == [
-        ("1", "one"),
-        ("2", "two"),
-    ]
+    ended = [(subtask["message"], subtask["result"]) for subtask in values["subtasks"]]
+    assert ended == [("1", "one"), ("2", "two")]
     assert (values["mode"], values["parents"], values["switch"]) == ("ask", [], None)
-    results = await talk.results()
-    words = ("one", "two", "rejected")
-    assert all(word in results[f"call_{n}"].text for n, word in enumerate(words))
+    for number, words in enumerate(("one", "not beside new_task", "two", "rejected")):
+        assert words in await result_of(talk, f"call_{number}")
     assert [message.text for message in talk.model.asked[3].messages[2:]] == []
-
-
-async def test_a_message_has_sub_tasks_or_a_switch(workspace: Path) -> None:
-    talk = await run_script(workspace, [task("ask"), ("switch_mode", TO_CODE)], "part", "end")
-    await talk.decide(APPROVE)
-    assert "not beside new_task" in (await talk.results())["call_1"].text
-    assert await talk.mode() == "ask"
 
 
 @pytest.mark.parametrize("decision", [APPROVE, REJECT])
@@ -299,38 +260,26 @@ async def test_a_message_has_sub_tasks_or_a_switch(workspace: Path) -> None:
 async def test_a_write_behind_a_sub_task_does_not_run_before_it(
     workspace: Path, approvals: Approvals, decision: dict[str, Any]
 ) -> None:
-    before: Call = ("write_file", {"path": "before.py", "content": "x"})
-    steps: list[Step] = [[before, task("ask"), WRITE, READ], "part", [WRITE], "end"]
+    steps: list[Step] = [[write("before.py"), task("ask"), WRITE, read()], "part", [WRITE], "end"]
     talk = await run_script(workspace, *steps, mode="code", approvals=approvals)
-    asked = [request["name"] for request in await talk.waiting()]
-    assert asked == [*["write_file"] * (approvals is Approvals.MANUAL), "new_task"]
-    await talk.decide(*[APPROVE] * (len(asked) - 1), decision)
+    names = await asks(talk)
+    assert names == [*["write_file"] * (approvals is Approvals.MANUAL), "new_task"]
+    await talk.decide(*[APPROVE] * (len(names) - 1), decision)
     assert (workspace / "before.py").exists()
     assert not (workspace / "a.py").exists() or approvals is Approvals.AUTO
-    write = (await talk.results())["call_2"]
+    refused = (await talk.results())["call_2"]
     says = "when the sub-task has ended" if decision is APPROVE else "rejected a call before it"
-    assert (write.status, says in write.text) == ("error", True)
+    assert (refused.status, says in refused.text) == ("error", True)
 
 
-CUT_SHORT = [
-    pytest.param({"end_subtask": True}, id="stopped"),
-    pytest.param({"mode": "ask"}, id="another mode"),
-    pytest.param({"approvals": "manual"}, id="other approvals"),
-    pytest.param({"limit": "ask"}, id="a limit"),
-]
-
-
-@pytest.mark.parametrize("setting", CUT_SHORT)
-async def test_what_follows_does_not_begin_once_the_host_wants_something_else(
-    workspace: Path, setting: dict[str, Any]
-) -> None:
-    steps: list[Step] = [[task(), task(message="write")], [("read_file", {"path": "a"})]]
-    talk = await run_script(
-        workspace, *steps, "one", [WRITE], "end", approvals=Approvals.AUTO, mode="code"
-    )
-    await talk.send_until(
-        "switch_mode", Command(resume={"decisions": [{**APPROVE, "approvals": "auto"}] * 2})
-    )
+@pytest.mark.parametrize(
+    "setting", [{"end_subtask": True}, {"mode": "ask"}, {"approvals": "manual"}, {"limit": "ask"}]
+)
+async def test_what_follows_heeds_the_host(workspace: Path, setting: dict[str, Any]) -> None:
+    steps: list[Step] = [[task(), task(message="write")], [read("a")], "one", [WRITE], "end"]
+    talk = await run_script(workspace, *steps, approvals=Approvals.AUTO, mode="code")
+    both = {"decisions": [{**APPROVE, "approvals": "auto"}] * 2}
+    await talk.send_until("switch_mode", Command(resume=both))
     assert (await talk.values())["parents"][0]["then"]
     await talk.send(setting)
     values = await talk.values()
@@ -340,19 +289,21 @@ async def test_what_follows_does_not_begin_once_the_host_wants_something_else(
 
 
 SEVERAL = [task("ask", "1"), task("code", "2"), task("ask", "3")]
-TO_ASK = ("switch_mode", {**TO_CODE, "mode_slug": "ask"})
 EDITED = edit("new_task", mode_slug="code", message="x")
-LIMITED = [
-    pytest.param([[task("code")], "end"], [], id="child"),
-    pytest.param([[task("ask")], [task("code")], [WRITE], "end"], [APPROVE], id="grandchild"),
-    pytest.param([[task("architect")], [WRITE], "end"], [APPROVE], id="remembered"),
-    pytest.param([[TO_ASK], [WRITE], "end"], [edit("switch_mode", **TO_CODE)], id="edited switch"),
-    pytest.param([[task("ask")], [WRITE], "end"], [EDITED], id="edited task"),
-    pytest.param([SEVERAL, [WRITE], "end"], [APPROVE, EDITED], id="edited beside one that looks"),
-]
+EDITED_SWITCH = edit("switch_mode", mode_slug="code", reason="x")
 
 
-@pytest.mark.parametrize(("steps", "decisions"), LIMITED)
+@cases(
+    "steps decisions",
+    {
+        "child": ([[task("code")], "end"], []),
+        "grandchild": ([[task("ask")], [task("code")], [WRITE], "end"], [APPROVE]),
+        "remembered": ([[task("architect")], [WRITE], "end"], [APPROVE]),
+        "edited switch": ([[to("ask")], [WRITE], "end"], [EDITED_SWITCH]),
+        "edited task": ([[task("ask")], [WRITE], "end"], [EDITED]),
+        "edited beside one that looks": ([SEVERAL, [WRITE], "end"], [APPROVE, EDITED]),
+    },
+)
 async def test_under_the_hosts_limit_no_child_writes(
     workspace: Path, steps: list[Step], decisions: list[dict[str, Any]]
 ) -> None:
@@ -367,23 +318,8 @@ async def test_under_the_hosts_limit_no_child_writes(
     assert await talk.mode() in ("architect", "ask")
 
 
-async def test_an_error_in_the_child_is_the_result_of_the_parents_call(workspace: Path) -> None:
-    gone = ValueError("the model is gone")
-    talk = await run_script(workspace, [task()], gone, "I see.", gone)
-    await talk.decide(APPROVE)
-    (result,) = (await talk.results()).values()
-    assert result.status == "error"
-    assert "was not finished: " in result.text
-    assert (await talk.values())["subtasks"][0]["status"] == "failed"
-    assert await talk.mode() == "ask"
-    with pytest.raises(ProviderError):
-        await talk.say("go on")
-
-
 @pytest.mark.parametrize("words", [[], [{"role": "user", "content": "Leave it."}]])
-async def test_the_host_ends_a_child_and_the_parent_is_told(
-    workspace: Path, words: list[Any]
-) -> None:
+async def test_the_host_ends_a_child_and_parents_know(workspace: Path, words: list[Any]) -> None:
     talk = await run_script(workspace, [task()], [WRITE], [WRITE], "I see.")
     await talk.decide(APPROVE)
     await talk.decide(APPROVE)
@@ -400,7 +336,7 @@ async def test_the_host_ends_a_child_and_the_parent_is_told(
     assert len((await talk.values())["messages"]) == len(values["messages"])
 
 
-async def test_a_message_while_a_child_waits_is_for_the_child(workspace: Path) -> None:
+async def test_a_message_is_for_the_child_and_a_rejection_is_data(workspace: Path) -> None:
     talk = await run_script(workspace, [task()], [WRITE], "Not done, as you said.", "end")
     await talk.decide(APPROVE)
     await talk.say("Do not write.")
@@ -408,35 +344,28 @@ async def test_a_message_while_a_child_waits_is_for_the_child(workspace: Path) -
     (ended,) = (await talk.values())["subtasks"]
     assert ended["result"] == "Not done, as you said."
     assert not (workspace / "a.py").exists()
-
-
-async def test_what_a_person_rejected_is_reported_as_data(workspace: Path) -> None:
-    talk = await run_script(
-        workspace, [task()], [WRITE], [("attempt_completion", {"result": "R"})], "end"
-    )
+    talk = await run_script(workspace, [task()], [WRITE], [DONE], "end")
     await talk.decide(APPROVE)
     await talk.decide({**REJECT, "message": "not that file"})
     (ended,) = (await talk.values())["subtasks"]
     assert "not that file" in ended["rejected"][0]
-    head, mark, *_ = (await last_result(talk)).splitlines()
+    head, mark, *_ = (await result_of(talk)).splitlines()
     assert head == "The sub-task in Code mode has ended. Its report:"
     assert mark.startswith("<data-")
-    assert "a.py" in await last_result(talk)
+    assert "a.py" in await result_of(talk)
     assert not (workspace / "a.py").exists()
 
 
 async def test_a_child_in_the_parents_own_mode_and_one_that_is_compacted(workspace: Path) -> None:
-    talk = await run_script(
-        workspace, [WRITE], [task("code")], [WRITE], "A summary.", "end", "end", mode="code"
-    )
+    steps: list[Step] = [[WRITE], [task("code")], [WRITE], "A summary.", "end", "end"]
+    talk = await run_script(workspace, *steps, mode="code")
     await talk.decide(APPROVE)
     await talk.decide(APPROVE)
     await talk.send({"compact": True, "messages": [{"role": "user", "content": "Shorter."}]})
     values = await talk.values()
     assert (values["mode"], values["parents"]) == ("code", [])
-    assert [message.type for message in values["messages"]] == [
-        *("human", "ai", "tool", "ai", "tool", "ai")
-    ]
+    types = [message.type for message in values["messages"]]
+    assert types == ["human", "ai", "tool", "ai", "tool", "ai"]
 
 
 async def test_a_thread_takes_room_once(workspace: Path, tmp_path: Path) -> None:
@@ -450,27 +379,20 @@ async def test_a_thread_takes_room_once(workspace: Path, tmp_path: Path) -> None
     assert database.stat().st_size < 2_000_000
 
 
-async def test_a_limit_set_while_a_childs_question_is_open(workspace: Path) -> None:
-    talk = await run_script(
-        workspace, [task("code")], [WRITE], [WRITE], "end", approvals=Approvals.AUTO
-    )
+async def test_a_limit_holds_in_a_child_and_nobody_takes_its_task_away(workspace: Path) -> None:
+    steps: list[Step] = [[task("code")], [WRITE], [WRITE], "end"]
+    talk = await run_script(workspace, *steps, approvals=Approvals.AUTO)
     await talk.agent.aupdate_state(talk.config, {"limit": "ask"})
     await talk.send(Command(resume={"decisions": [APPROVE]}))
-    while waiting := await talk.waiting():
-        await talk.decide(*[APPROVE] * len(waiting))
+    await talk.approve_all()
     assert not (workspace / "a.py").exists()
     assert (await talk.values()).get("subtasks", []) == []
-
-
-async def test_nobody_takes_a_childs_subtask_away_or_gives_it_another(workspace: Path) -> None:
     talk = await run_script(workspace, [task("code")], [WRITE], "end", "I see.")
     await talk.decide(APPROVE)
     before = await talk.values()
     for forged in (
-        {"subtask": None},
-        {"subtask": {**before["subtask"], "depth": 0}},
-        {"parents": before["parents"]},
-        {"subtask": None, "phase": "idle"},
+        *({"subtask": None}, {"subtask": {**before["subtask"], "depth": 0}}),
+        *({"parents": before["parents"]}, {"subtask": None, "phase": "idle"}),
     ):
         for node in (None, "intake", "review"):
             with pytest.raises(InvalidInputError, match="'subtask' and 'parents' belong together"):

@@ -27,6 +27,7 @@ from tests.harness.modes import MODES, load_catalog, load_with
 from tests.provider.anthropic_messages import refusal
 from tests.provider.script import Answer, Call, Failure, Step
 from tests.provider.server import ScriptedProvider
+from tests.tables import rows
 
 OLDER = ("anthropic:claude-opus-5", "openai:gpt-5.6")
 """They check nothing but what is encrypted or signed."""
@@ -193,15 +194,13 @@ async def test_a_thread_that_is_meddled_with_goes_on(
 BETAS = "mid-conversation-tool-changes-2026-07-01", "thinking-binding-controls-2026-08-01"
 
 
-@pytest.mark.parametrize(
-    ("name", "unknown"),
-    [
-        (CLAUDE, BETAS[0]),
-        (CLAUDE, "tool_addition"),
-        (CLAUDE, '"role": "system"'),
-        (GPT, "allowed_tools"),
-        (GPT, "developer"),
-    ],
+@rows(
+    "name unknown",
+    (CLAUDE, BETAS[0]),
+    (CLAUDE, "tool_addition"),
+    (CLAUDE, '"role": "system"'),
+    (GPT, "allowed_tools"),
+    (GPT, "developer"),
 )
 async def test_a_service_that_refuses_a_way(
     serve: Serve, project: Path, caplog: pytest.LogCaptureFixture, name: str, unknown: str
@@ -242,9 +241,7 @@ async def test_a_service_that_refuses_all_there_is(
     assert "anthropic-beta" not in last.headers
 
 
-async def test_a_thread_of_an_older_version(
-    provider: ScriptedProvider, project: Path, tmp_path: Path
-) -> None:
+async def test_an_older_thread(provider: ScriptedProvider, project: Path, tmp_path: Path) -> None:
     """Its modes had prompts of their own, and nothing was noted of what a model was told."""
     for name in (CLAUDE, GPT):
         async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "old.sqlite")) as saver:
@@ -266,9 +263,7 @@ async def test_a_thread_of_an_older_version(
 
 @pytest.mark.parametrize("way", ["auto", "rewrite"])
 @pytest.mark.parametrize("name", [CLAUDE, GPT])
-async def test_a_tool_that_the_mode_lacks_is_refused(
-    serve: Serve, project: Path, name: str, way: str
-) -> None:
+async def test_a_tool_that_the_mode_lacks(serve: Serve, project: Path, name: str, way: str) -> None:
     """Before it was ever shown, and after it was taken away; the model is told who has it."""
     write = Answer(calls=(Call("write_file", {"path": "b.md", "content": "b"}),))
     run = Answer(calls=(Call("execute_command", {"command": "touch b.md"}),))

@@ -208,9 +208,7 @@ NODES = {
 
 
 @pytest.mark.parametrize("wrong", NODES)
-async def test_a_wrong_node_is_refused_and_writes_nothing_unasked(
-    wrong: str, workspace: Path
-) -> None:
+async def test_a_wrong_node_is_refused_and_writes_nothing(wrong: str, workspace: Path) -> None:
     name, node = NODES[wrong]
     talk = script(workspace, [WRITE], "done", build=build_with(**{name: node}))
     told = r"the node '|write_file has not|has to decide|nobody has been asked"
@@ -254,15 +252,12 @@ async def start_and_run(step: Step, call: Any) -> Any:
         return await step.move_on(await call.run())
 
 
-async def test_a_denied_call_does_not_run_whatever_the_node_does(workspace: Path) -> None:
+async def test_a_call_denied_or_kept_does_not_run_whatever_the_node_does(workspace: Path) -> None:
     build = build_with(act=make_node(have_call, start_and_run))
     talk = script(workspace, [WRITE], "done", build=build)
     with pytest.raises(NodeError, match="write_file must not run"):
         await talk.say("go", mode="ask")
     assert not (workspace / "a.txt").exists()
-
-
-async def test_a_call_that_is_kept_does_not_run_again(workspace: Path) -> None:
     kept = []
 
     def run_first_again(step: Step, call: Any) -> Any:
@@ -352,16 +347,13 @@ CHARTS: dict[str, tuple[Any, Any]] = {
 }
 
 
-def test_a_wrong_chart_is_an_error_at_start(snapshot: Snapshot) -> None:
+async def test_a_wrong_chart_is_an_error_at_start(snapshot: Snapshot, workspace: Path) -> None:
     told = {}
     for name, (phases, edges) in CHARTS.items():
         with pytest.raises(ConfigurationError) as caught:
             ChartData(nodes=phases, edges=edges)
         told[name] = str(caught.value)
     snapshot("charts.txt", told)
-
-
-async def test_a_node_that_the_chart_lacks_and_one_that_the_graph_lacks(workspace: Path) -> None:
     with pytest.raises(
         ConfigurationError, match=r"no phase of graph/chart.py has the node 'check'"
     ):

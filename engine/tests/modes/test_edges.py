@@ -15,6 +15,7 @@ from modeshift.modes.mode import Level, Mode
 from modeshift.modes.policy import Approvals, Verdict, verdict
 from modeshift.modes.rights import find_growth
 from modeshift.testing.plugin import Snapshot
+from tests.tables import rows
 
 FACTS = [fact.name for fact in BUILT_IN]
 
@@ -32,18 +33,10 @@ def test_what_is_no_condition(snapshot: Snapshot) -> None:
     assert check_condition("a" * 200)
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
-    [
-        "a",
-        "not a",
-        "a or b and not c",
-        "(a or b) and not c",
-        "not (a and (b or c))",
-        "not not a",
-        "a and b and c",
-        "a or b or c",
-    ],
+    *("a", "not a", "a or b and not c", "(a or b) and not c", "not (a and (b or c))", "not not a"),
+    *("a and b and c", "a or b or c"),
 )
 def test_a_condition_means_what_python_means(text: str) -> None:
     condition = parse_condition(text)
@@ -199,7 +192,8 @@ def test_nothing_is_free_that_allows_more() -> None:
     assert free > len(modes) * 3, "else it would say nothing"
 
 
-def test_without_the_group_there_is_nothing_more_whatever_the_rules_were() -> None:
+def test_without_the_group_is_nothing_more_and_rules_have_their_order() -> None:
+    """As everywhere the last match wins, and each name may match."""
     refund = ToolSpec("refund", EFFECTS["outside"], "refunds", subject=("order", "amount"))
     limit = {"refund": {"*": "deny", "* <=50": "ask"}}
     limited = mode("a", groups=["refunds"], permissions=limit)
@@ -207,10 +201,6 @@ def test_without_the_group_there_is_nothing_more_whatever_the_rules_were() -> No
     assert find_growth(limited, without, [refund]) is None
     assert find_growth(without, limited, [refund]) is not None
     assert find_growth(limited, mode("a", groups=["refunds"]), [refund]) is not None
-
-
-def test_rules_for_servers_tools_count_in_their_order() -> None:
-    """As everywhere the last match wins, and each name may match."""
     served = ServerTool("docs", "write")
     tool = ToolSpec("mcp__docs__write", EFFECTS["mcp"], "mcp", served=served)
     rules = [("mcp__docs__write", "allow"), ("mcp__docs__*", "deny"), ("mcp__*", "ask")]

@@ -4,8 +4,6 @@ from dataclasses import asdict, replace
 from itertools import product
 from typing import Any
 
-import pytest
-
 from modeshift.modes.approval_words import word_approvals
 from modeshift.modes.effects import EFFECTS, ServerTool, ToolSpec
 from modeshift.modes.limits import (
@@ -25,6 +23,7 @@ from modeshift.modes.policy import (
     verdict,
 )
 from modeshift.testing.plugin import Snapshot
+from tests.tables import rows
 
 MARKDOWN = ["edit", {"fileRegex": r"\.md$", "description": "Markdown only"}]
 MCP = ["mcp", {"servers": ["git*"], "tools": ["get_*"]}]
@@ -45,11 +44,10 @@ def mode(slug: str, *groups: Any, **keys: Any) -> Mode:
 
 
 MODES = (
-    mode("worker", "read", "edit", "command", "mcp", "web"),
-    mode("bare"),
-    mode("reader", "read", "mcp", permissions=FREE),
-    mode("writer", "read", MARKDOWN, MCP),
+    *(mode("worker", "read", "edit", "command", "mcp", "web"), mode("bare")),
+    *(mode("reader", "read", "mcp", permissions=FREE), mode("writer", "read", MARKDOWN, MCP)),
     mode("plain", "read", ["edit", {"fileRegex": r"\.md$"}]),
+    mode("docs", "read", ["edit", {"fileRegex": "^docs/"}]),
     mode(
         "ruled", "read", "edit", "command", "mcp", "web", permissions=OWN_RULES, file="modes.yaml"
     ),
@@ -153,19 +151,17 @@ def test_verdicts_and_their_reasons(snapshot: Snapshot) -> None:
     snapshot("verdicts.txt", said)
 
 
-@pytest.mark.parametrize(
-    ("spec", "args", "remembered", "kind"),
-    [
-        (WRITE, {"path": "docs/a"}, [("docs", False)], "allow"),
-        (WRITE, {"path": "docs/a"}, [("docs", True)], "ask"),
-        (WRITE, {"path": "docs/a"}, [("src", False), ("docs/a", True)], "allow"),
-        (WRITE, {"path": "a*"}, [("b", False), ("a*", True)], "allow"),
-        (WRITE, {"path": ".env"}, [("*", False)], "ask"),
-        (WRITE, None, [("*", False)], "ask"),
-        (tool("agent", "agent"), {}, [("*", False)], "ask"),
-        (COMMAND, {"command": "make x"}, [("make *", True)], "ask"),
-        (COMMAND, {"command": "make x"}, [("make *", False)], "allow"),
-    ],
+@rows(
+    "spec args remembered kind",
+    (WRITE, {"path": "docs/a"}, [("docs", False)], "allow"),
+    (WRITE, {"path": "docs/a"}, [("docs", True)], "ask"),
+    (WRITE, {"path": "docs/a"}, [("src", False), ("docs/a", True)], "allow"),
+    (WRITE, {"path": "a*"}, [("b", False), ("a*", True)], "allow"),
+    (WRITE, {"path": ".env"}, [("*", False)], "ask"),
+    (WRITE, None, [("*", False)], "ask"),
+    (tool("agent", "agent"), {}, [("*", False)], "ask"),
+    (COMMAND, {"command": "make x"}, [("make *", True)], "ask"),
+    (COMMAND, {"command": "make x"}, [("make *", False)], "allow"),
 )
 def test_what_is_remembered(
     spec: ToolSpec, args: dict[str, Any] | None, remembered: list[tuple[str, bool]], kind: str
@@ -214,20 +210,14 @@ def test_the_stricter_of_two_verdicts(snapshot: Snapshot) -> None:
 NO_SANDBOX = "commands ask, as there is no sandbox."
 
 
-@pytest.mark.parametrize(
-    ("effects", "sandboxed", "says"),
-    [
-        ("edit command", True, "Edits of files and commands in the sandbox run unasked."),
-        (
-            "edit command",
-            False,
-            "Edits of files run unasked; commands ask, as there is no sandbox.",
-        ),
-        ("edit read", True, "Edits of files run unasked."),
-        ("command", False, f"Nothing more runs unasked; {NO_SANDBOX}"),
-        ("command", True, "Commands in the sandbox run unasked."),
-        ("read network", True, "Nothing more runs unasked."),
-    ],
+@rows(
+    "effects sandboxed says",
+    ("edit command", True, "Edits of files and commands in the sandbox run unasked."),
+    ("edit command", False, "Edits of files run unasked; commands ask, as there is no sandbox."),
+    ("edit read", True, "Edits of files run unasked."),
+    ("command", False, f"Nothing more runs unasked; {NO_SANDBOX}"),
+    ("command", True, "Commands in the sandbox run unasked."),
+    ("read network", True, "Nothing more runs unasked."),
 )
 def test_what_auto_does_is_said(effects: str, sandboxed: bool, says: str) -> None:
     tools = [ToolSpec(name, EFFECTS[name], sandboxed=sandboxed) for name in effects.split()]

@@ -1,7 +1,6 @@
 """``make record`` of a clone: who is asked, what is spent, what is written."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,11 @@ import pytest
 from modeshift.testing import record
 from modeshift.testing.scripted import SOURCE
 from modeshift.testing.steady import Steady
-from tests.graph.replay.test_cassettes import cassette, run
+from tests.graph.replay.test_cassettes import ask_to_record, cassette, run
 from tests.harness.shop import serving_api
 from tests.provider.script import say
 from tests.provider.server import KEY, serving
+from tests.tables import rows
 
 SCRIPTED, REAL = "--record=scripted", "--record=real"
 STREAM = b"data: %b\n\ndata: [DONE]\n\n"
@@ -108,41 +108,26 @@ NEAR, FAR = "http://localhost:1/v1", "https://gateway.example/api/v1"
 OWN = {"OPENAI_BASE_URL": NEAR, "MODEL": "openai:a"}
 
 
-@pytest.mark.parametrize(
-    ("typed", "environment", "options", "text"),
-    [
-        (None, {}, SCRIPTED, "anthropic: the scripted provider"),
-        (None, KEYED, None, "cost money, and nobody is here to ask: set REAL=1, or SCRIPTED=1"),
-        ("n", KEYED, None, "Go on? [y/N] Nothing recorded."),
-        ("y", KEYED, REAL, "the REAL openai, as OPENAI_API_KEY is set"),
-        (None, {**KEYED, "SCRIPTED": "1"}, SCRIPTED, "anthropic: the scripted"),
-        (None, {**KEYED, "REAL": "1"}, REAL, "the REAL openai"),
-        (None, OWN, f"{SCRIPTED} --server {NEAR} openai:a", f"YOUR server {NEAR}, as openai:a"),
-        (None, {**OWN, **KEYED}, f"{SCRIPTED} --server {NEAR} openai:a", "YOUR server"),
-        (None, {**OWN, "SCRIPTED": "1"}, SCRIPTED, "anthropic: the scripted"),
-        (None, {**OWN, "MODEL": "offline", "REAL": "1"}, SCRIPTED, "anthropic: the scripted"),
-        (None, {**OWN, "OPENAI_BASE_URL": FAR}, None, f"prompts to {FAR} and cost money"),
-        ("y", {**OWN, "OPENAI_BASE_URL": FAR}, f"{SCRIPTED} --server {FAR} openai:a", "Go on?"),
-    ],
+@rows(
+    "typed given options text",
+    (None, {}, SCRIPTED, "anthropic: the scripted provider"),
+    (None, KEYED, None, "cost money, and nobody is here to ask: set REAL=1, or SCRIPTED=1"),
+    ("n", KEYED, None, "Go on? [y/N] Nothing recorded."),
+    ("y", KEYED, REAL, "the REAL openai, as OPENAI_API_KEY is set"),
+    (None, {**KEYED, "SCRIPTED": "1"}, SCRIPTED, "anthropic: the scripted"),
+    (None, {**KEYED, "REAL": "1"}, REAL, "the REAL openai"),
+    (None, OWN, f"{SCRIPTED} --server {NEAR} openai:a", f"YOUR server {NEAR}, as openai:a"),
+    (None, {**OWN, **KEYED}, f"{SCRIPTED} --server {NEAR} openai:a", "YOUR server"),
+    (None, {**OWN, "SCRIPTED": "1"}, SCRIPTED, "anthropic: the scripted"),
+    (None, {**OWN, "MODEL": "offline", "REAL": "1"}, SCRIPTED, "anthropic: the scripted"),
+    (None, {**OWN, "OPENAI_BASE_URL": FAR}, None, f"prompts to {FAR} and cost money"),
+    ("y", {**OWN, "OPENAI_BASE_URL": FAR}, f"{SCRIPTED} --server {FAR} openai:a", "Go on?"),
 )
 def test_nothing_is_spent_unasked(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    typed: str | None,
-    environment: dict[str, str],
-    options: str | None,
-    text: str,
-) -> None:
-    """How ``make record`` would run pytest; ``typed`` is typed at a terminal, if there is one."""
-    ours, theirs = os.openpty()
-    with os.fdopen(theirs) as terminal:
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
-        if typed is not None:
-            os.write(ours, f"{typed}\n".encode())
-            monkeypatch.setattr("sys.stdin", terminal)
-        command = record.options_for_pytest()
-    os.close(ours)
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    typed: str | None, given: dict[str, str], options: str | None, text: str,
+) -> None:  # fmt: skip
+    command = ask_to_record(record, monkeypatch, typed, given)
     first, _, rest = (options or "").partition(" ")
     assert command == (None if options is None else [first, "--verbose", *rest.split()])
     assert text in "".join(capsys.readouterr())

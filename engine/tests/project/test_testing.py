@@ -1,7 +1,4 @@
-"""What the fixtures of a clone's tests say of a cassette or a snapshot that does not fit.
-
-What else is there for a clone's tests is on a page of the starter, docs/own/cassettes.md.
-"""
+"""What tells a clone's tests what does not fit; ``make test T=...`` runs all that pytest would."""
 
 import json
 import os
@@ -12,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from modeshift.testing import Conversation, make_agent, recorded_answers
-from tests.harness import prefork
+from tests.harness import prefork, selection
 from tests.harness.root import ENGINE, TEMPLATE
+from tests.harness.selection import IN_VAIN, find_files, list_tests, main
 from tests.harness.server import LINKED
+from tests.tables import rows
 
 TESTS = """
 import os
@@ -141,3 +140,36 @@ async def test_a_providers_client_gets_the_answers_of_a_test(tmp_path: Path) -> 
         await talk.say("Hello.")
     assert requests[0].url == "https://api.anthropic.com/v1/messages"
     assert (await talk.messages())[-1].text == "Hello to you."
+
+
+ALL = len(list(list_tests()))
+HERE = Path(__file__)
+CONVERSATIONS = selection.TESTS / "graph/replay/test_conversations.py"
+VERDICTS = selection.TESTS / "modes/test_verdict.py"
+
+
+@rows(
+    "pattern file at_most",
+    ("test_parallel_reads", CONVERSATIONS, 5),
+    ("parallel_READS", CONVERSATIONS, 5),
+    ("test_parallel_reads[openai-whole]", CONVERSATIONS, 5),
+    ("test_parallel_reads and anthropic-streamed", CONVERSATIONS, 5),
+    ("test_parallel_reads and not whole", CONVERSATIONS, 5),
+    ("(test_parallel_reads or test_a_wrong_name) and not (a or b)", HERE, 5),
+    ("conversations", CONVERSATIONS, ALL // 2),
+    ("test_row and not slow", VERDICTS, 5),
+    ("anthropic-streamed", CONVERSATIONS, ALL),
+    ("not slow", CONVERSATIONS, ALL),
+)
+def test_what_is_collected(pattern: str, file: Path, at_most: int) -> None:
+    files = find_files(pattern)
+    assert file in files
+    assert len(files) <= at_most
+
+
+def test_a_wrong_name(capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = "test_parallel_reads"[:-1] + "_"
+    assert main(wrong) == IN_VAIN
+    said = capsys.readouterr().err
+    assert said.startswith(f"No test matches T={wrong!r}: {wrong!r} stands in no file of tests")
+    assert "test_parallel_reads" in said

@@ -13,6 +13,7 @@ from tests.harness.clone import change, copy_template
 from tests.harness.place import environment
 from tests.harness.programs import run
 from tests.harness.root import ENGINE, TEMPLATE
+from tests.tables import rows
 
 RANGE = ">=0.2,<0.3"
 
@@ -20,9 +21,7 @@ RANGE = ">=0.2,<0.3"
 @pytest.mark.parametrize(
     "version_range", [">=9.1", "<0.2", ">=0.1,<0.2", "==0.1.*", "~=9.0", "!=0.2.0"]
 )
-def test_an_engine_too_old_or_too_new_is_refused_in_a_sentence(
-    version_range: str, tmp_path: Path
-) -> None:
+def test_an_engine_too_old_or_too_new_is_refused(version_range: str, tmp_path: Path) -> None:
     assert version("modeshift") == "0.2.0", "else the ranges above are for another one"
     file = tmp_path / "pyproject.toml"
     file.write_text(f'[project]\ndependencies = ["luck", "Modeshift[server,mcp]{version_range}"]\n')
@@ -34,14 +33,12 @@ def test_an_engine_too_old_or_too_new_is_refused_in_a_sentence(
     assert f"says {file}, and 0.2.0 is installed: install one that fits" in line
 
 
-@pytest.mark.parametrize(
+@rows(
     "text",
-    [
-        f'[project]\ndependencies = ["modeshift[editor] {RANGE}"]',
-        '[project]\ndependencies = ["modeshift", "modeshift-luck>=9"]',
-        '[project]\nname = "own"',
-        "",
-    ],
+    f'[project]\ndependencies = ["modeshift[editor] {RANGE}"]',
+    '[project]\ndependencies = ["modeshift", "modeshift-luck>=9"]',
+    '[project]\nname = "own"',
+    "",
 )
 def test_one_that_fits_or_of_which_nothing_is_said(text: str, tmp_path: Path) -> None:
     check_engine(tmp_path)
@@ -58,9 +55,17 @@ def test_what_cannot_be_read_is_an_error(text: str, tmp_path: Path) -> None:
         check_engine(tmp_path)
 
 
-def test_this_clone_says_which_it_fits() -> None:
+def test_this_clone_fits_and_a_copy_of_an_older_engine_does_not(tmp_path: Path) -> None:
+    """As pip makes one of the folder ``engine``."""
     assert f'{RANGE}"' in (TEMPLATE / "pyproject.toml").read_text()
     check_engine(TEMPLATE)
+    module = tmp_path / "engine/modeshift/project.py"
+    module.parent.mkdir(parents=True)
+    module.write_bytes((ENGINE / "modeshift/project.py").read_bytes())
+    check_engine(tmp_path)
+    module.write_text("# later\n")
+    with pytest.raises(ConfigurationError, match=r"is not that of .*engine: run pip install -e \."):
+        check_engine(tmp_path)
 
 
 def test_every_way_to_start_says_so(tmp_path: Path) -> None:
@@ -82,14 +87,3 @@ def test_every_way_to_start_says_so(tmp_path: Path) -> None:
     served_by = run(sys.executable, "-c", "import graph.agent", cwd=tmp_path, env=variables)
     assert served_by.returncode == 1
     assert sentence in served_by.stderr.splitlines()[-1]
-
-
-def test_a_copy_of_an_older_engine_is_refused(tmp_path: Path) -> None:
-    """As pip makes one of the folder ``engine``."""
-    module = tmp_path / "engine/modeshift/project.py"
-    module.parent.mkdir(parents=True)
-    module.write_bytes((ENGINE / "modeshift/project.py").read_bytes())
-    check_engine(tmp_path)
-    module.write_text("# later\n")
-    with pytest.raises(ConfigurationError, match=r"is not that of .*engine: run pip install -e \."):
-        check_engine(tmp_path)

@@ -36,6 +36,7 @@ from modeshift.threads.deps import AgentDeps
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import make_toolbox
 from tests.harness.modes import load_catalog
+from tests.tables import rows
 
 Changes = Mapping[str, Mapping[str, Any]]
 """By mode what is other than in the clone's, or new."""
@@ -86,23 +87,20 @@ BOTH_EXAMPLES: Changes = {
     },
 }
 CODE: dict[str, Any] = {"groups": load_catalog()["code"].groups}
+NO_TASKS: dict[str, Any] = {"subtasks": ()}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("slugs", "changes"),
-    [
-        (("ask", "code"), {}),
-        (("architect", "code"), PLAN_FIRST),
-        (("architect", "code"), BOTH_EXAMPLES),
-        (("code", "ask"), {"code": switches("ask", "tests_changed"), "ask": {"subtasks": ()}}),
-        (("code", "ask"), {"code": switches("ask", "asked_user"), "ask": {"subtasks": ()}}),
-        (("mine", "ask"), {"mine": CODE | switches("ask", "command_failed", "never")}),
-    ],
+@rows(
+    "slugs changes",
+    (("ask", "code"), {}),
+    (("architect", "code"), PLAN_FIRST),
+    (("architect", "code"), BOTH_EXAMPLES),
+    (("code", "ask"), {"code": switches("ask", "tests_changed"), "ask": NO_TASKS}),
+    (("code", "ask"), {"code": switches("ask", "asked_user"), "ask": NO_TASKS}),
+    (("mine", "ask"), {"mine": CODE | switches("ask", "command_failed", "never"), "ask": NO_TASKS}),
 )
-def test_the_reduced_places_are_the_exact_ones(
-    tmp_path: Path, slugs: tuple[str, ...], changes: Changes
-) -> None:
+def test_reduced_places_are_exact(tmp_path: Path, slugs: tuple[str, ...], changes: Changes) -> None:
     deps = make_deps(tmp_path, *slugs, changes=changes)
     exact, reduced = (reach(deps, is_exact=is_exact) for is_exact in (True, False))
     assert exact - reduced == set()
@@ -128,15 +126,13 @@ def is_rare(before: bool, done: Done) -> bool:
 NO_EDITS = {name: {"*": "deny"} for name in ("write_file", "edit_file")}
 
 
-@pytest.mark.parametrize(
-    ("fact", "slugs", "changes"),
-    [
-        ("plan_written", ("architect", "ask"), {"architect": limit_edits("architect", r"\.rst$")}),
-        ("plan_written", ("architect", "code"), {"architect": {"permissions": NO_EDITS}}),
-        ("files_changed", ("ask", "mine"), {}),  # a call of which nobody has seen the end
-        ("is_rare", ("ask", "mine"), {}),
-        ("tests_changed", ("ask", "mine"), {}),
-    ],
+@rows(
+    "fact slugs changes",
+    ("plan_written", ("architect", "ask"), {"architect": limit_edits("architect", r"\.rst$")}),
+    ("plan_written", ("architect", "code"), {"architect": {"permissions": NO_EDITS}}),
+    ("files_changed", ("ask", "mine"), {}),  # a call of which nobody has seen the end
+    ("is_rare", ("ask", "mine"), {}),
+    ("tests_changed", ("ask", "mine"), {}),
 )
 def test_what_none_of_the_calls_that_are_tried_makes_true_is_explored(
     fact: str, slugs: tuple[str, str], changes: Changes, tmp_path: Path
@@ -165,12 +161,10 @@ def readme_written(before: bool, done: Done) -> bool:
     return before or "README.md" in done.written
 
 
-@pytest.mark.parametrize(
+@rows(
     "fact",
-    [
-        replace(Fact.of(committed), lines=("git commit",)),
-        replace(Fact.of(readme_written), files=("README.md",)),
-    ],
+    replace(Fact.of(committed), lines=("git commit",)),
+    replace(Fact.of(readme_written), files=("README.md",)),
     ids=lambda fact: fact.name,
 )
 def test_a_new_built_in_fact_brings_what_it_follows_from(
@@ -183,7 +177,11 @@ def test_a_new_built_in_fact_brings_what_it_follows_from(
         assert any(result.problem for result in prove(deps).results) == is_broken
 
 
-def test_a_command_of_a_node_of_ones_own_makes_facts_true(tmp_path: Path) -> None:
+def test_a_sub_task_comes_back_and_an_own_nodes_command_makes_facts_true(tmp_path: Path) -> None:
+    edge = {**switches("code", "command_failed"), "subtasks": ("architect",), "permissions": {}}
+    deps = make_deps(tmp_path, "architect", "code", changes={"architect": edge})
+    proof = prove(deps, read_own(deps, "- always_reachable: code", "properties.yaml"))
+    assert [result.name for result in proof.results if result.problem] == ["always_reachable: code"]
     edges = [*CHART.edges, (Phase.THINKING, "check", "checking"), ("checking", "go", "thinking")]
     chart = ChartData({**CHART.nodes, "checking": "check"}, edges)
     changes = {"ask": switches("mine", "tests_passed")}
@@ -193,13 +191,6 @@ def test_a_command_of_a_node_of_ones_own_makes_facts_true(tmp_path: Path) -> Non
     assert [result.problem for result in without.results if result.problem] == [
         "from ask to mine: `tests_passed` never holds there"
     ]
-
-
-def test_a_sub_task_comes_back_to_what_the_conversation_had(tmp_path: Path) -> None:
-    edge = {**switches("code", "command_failed"), "subtasks": ("architect",), "permissions": {}}
-    deps = make_deps(tmp_path, "architect", "code", changes={"architect": edge})
-    proof = prove(deps, read_own(deps, "- always_reachable: code", "properties.yaml"))
-    assert [result.name for result in proof.results if result.problem] == ["always_reachable: code"]
 
 
 SLUGS = ("ask", "architect", "code", "debug")

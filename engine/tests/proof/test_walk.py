@@ -144,10 +144,7 @@ def explore(folder: Path, changes: Changes) -> Exploration:
 
 @pytest.mark.slow
 @settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 @given(answers=ANSWERS, doings=DOINGS)
 def test_what_the_graph_does_was_proved(
@@ -229,27 +226,7 @@ async def stop_before_it_runs(folder: Path, explored: Exploration, slug: str) ->
     return walk
 
 
-async def test_a_call_that_ends_unseen_may_have_changed_files_in_any_mode(
-    tmp_path: Path, explored: Exploration
-) -> None:
-    walk = await stop_before_it_runs(tmp_path, explored, "ask")
-    await walk.talk.send(None)
-    places = await check_places(walk, explored)
-    assert places[-1].facts == {"files_changed"}
-
-
-async def test_what_ended_unseen_was_before_the_mode_that_the_host_sets_then(
-    tmp_path: Path, explored: Exploration
-) -> None:
-    walk = await stop_before_it_runs(tmp_path, explored, "architect")
-    await walk.talk.send({"mode": "code"})
-    places = await check_places(walk, explored)
-    assert (places[-1].mode, places[-1].facts) == ("code", frozenset())
-
-
-async def test_facts_end_with_the_mode_that_is_written_into_the_state(
-    tmp_path: Path, explored: Exploration
-) -> None:
+async def test_facts_end_with_a_mode_or_unseen_calls(tmp_path: Path, explored: Exploration) -> None:
     catalog = explored.deps.catalog
     walk = Walk(tmp_path, [[PLAN], [TO_CODE], []], catalog)
     await walk.talk.send_until("act", {**Walk._said(), "mode": "architect", "approvals": "auto"})
@@ -258,6 +235,14 @@ async def test_facts_end_with_the_mode_that_is_written_into_the_state(
     await walk.talk.send(None)
     assert not await walk.talk.waiting()
     assert "(files_changed: no)" in str((await walk.talk.values())["messages"])
+    walk = await stop_before_it_runs(tmp_path, explored, "ask")
+    await walk.talk.send(None)
+    places = await check_places(walk, explored)
+    assert places[-1].facts == {"files_changed"}
+    walk = await stop_before_it_runs(tmp_path, explored, "architect")
+    await walk.talk.send({"mode": "code"})
+    places = await check_places(walk, explored)
+    assert (places[-1].mode, places[-1].facts) == ("code", frozenset())
 
 
 SETTINGS: list[tuple[str, str | None]] = [
@@ -358,9 +343,7 @@ class Ways:
         return self._next[place]
 
 
-async def test_random_steps_of_the_graph_are_moves_of_the_machine(
-    tmp_path: Path, explored: Exploration
-) -> None:
+async def test_random_steps_are_moves_of_the_machine(tmp_path: Path, explored: Exploration) -> None:
     """What the host writes and the node that finds it are one step, as the graph keeps it."""
     deps, facts, random = explored.deps, explored.seats.facts, Random(41)
     ways = Ways(Moves(deps, explored.seats, Nodes(deps, facts), is_exact=True))

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from dataclasses import replace
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -13,7 +12,6 @@ from langgraph.types import Command, Interrupt, Overwrite, StateUpdate
 from modeshift.agent import open_agent
 from modeshift.modes.errors import StorageError
 from modeshift.storage.database import Database
-from modeshift.storage.opening import open_database
 from modeshift.storage.threads import open_saver, prepare_tables
 from modeshift.thread import APPROVE, Thread
 from modeshift.threads.audit import append_entry, find_breaks, find_changed, read_entries
@@ -21,6 +19,7 @@ from modeshift.threads.journal import Journal
 from tests.clients.commands.conftest import Run, run
 from tests.harness.conversation import SECONDS, until
 from tests.harness.place import UserFolders
+from tests.tables import rows
 
 __all__ = ["run"]
 
@@ -31,45 +30,36 @@ async def fill(database: Database, *names: str, thread: str = "thread") -> None:
         await append_entry(journal, thread, name, {"kind": "call", "tool": name})
 
 
-async def test_entries_are_a_chain_whoever_writes_at_once(url: str, tmp_path: Path) -> None:
-    database = open_database(url, tmp_path / "threads.sqlite")
+async def test_entries_are_a_chain_whoever_writes_at_once(database: Database) -> None:
     await asyncio.gather(*[fill(database, name) for name in "abcdefgh"])
     await asyncio.gather(*[fill(database, name) for name in "abc"])  # a step that comes again
     entries = await read_entries(database, "thread")
     assert sorted(entry.values["tool"] for entry in entries) == list("abcdefgh")
     assert [*find_breaks(entries)] == []
-    await database.close()
 
 
-@pytest.mark.parametrize(
-    ("statement", "problem"),
-    [
-        ("UPDATE audit SET entry = replace(entry, 'b', 'x') WHERE number = 2", "entry 2 is not"),
-        ("UPDATE audit SET digest = 'x' WHERE number = 2", "entry 2 is not"),
-        ("DELETE FROM audit WHERE number = 2", "entry 2 is missing: the next one is 3"),
-        ("DELETE FROM audit WHERE number = 1", "entry 1 is missing: the next one is 2"),
-        ("UPDATE audit SET thread_id = 'x' WHERE number = 2", "entry 2 is missing"),
-        ("UPDATE audit SET number = 9 WHERE number = 2", "entry 2 is missing"),
-        (
-            "UPDATE audit SET entry = (SELECT entry FROM audit WHERE number = 3), "
-            "digest = (SELECT digest FROM audit WHERE number = 3) WHERE number = 2",
-            "entry 2 is not",
-        ),
-    ],
+@rows(
+    "statement problem",
+    ("UPDATE audit SET entry = replace(entry, 'b', 'x') WHERE number = 2", "entry 2 is not"),
+    ("UPDATE audit SET digest = 'x' WHERE number = 2", "entry 2 is not"),
+    ("DELETE FROM audit WHERE number = 2", "entry 2 is missing: the next one is 3"),
+    ("DELETE FROM audit WHERE number = 1", "entry 1 is missing: the next one is 2"),
+    ("UPDATE audit SET thread_id = 'x' WHERE number = 2", "entry 2 is missing"),
+    ("UPDATE audit SET number = 9 WHERE number = 2", "entry 2 is missing"),
+    (
+        "UPDATE audit SET entry = (SELECT entry FROM audit WHERE number = 3), "
+        "digest = (SELECT digest FROM audit WHERE number = 3) WHERE number = 2",
+        "entry 2 is not",
+    ),
 )
-async def test_a_line_that_was_changed_is_found(
-    url: str, tmp_path: Path, statement: str, problem: str
-) -> None:
-    database = open_database(url, tmp_path / "threads.sqlite")
+async def test_a_changed_line_found(database: Database, statement: str, problem: str) -> None:
     await fill(database, *"abc")
     await database.execute(statement)
     (found, *_) = find_breaks(await read_entries(database, "thread"))
     assert found.startswith(problem)
-    await database.close()
 
 
-async def test_a_deleted_thread_leaves_its_last_digest(url: str, tmp_path: Path) -> None:
-    database = open_database(url, tmp_path / "threads.sqlite")
+async def test_a_deleted_thread_leaves_its_last_digest(database: Database) -> None:
     await prepare_tables(database)
     await fill(database, *"ab")
     await fill(database, "c", thread="another")
@@ -80,7 +70,6 @@ async def test_a_deleted_thread_leaves_its_last_digest(url: str, tmp_path: Path)
     assert len(await read_entries(database, "another")) == 1
     ends = await database.execute("SELECT thread_id, number, digest FROM audit_ends")
     assert ends == [("thread", 2, last)]
-    await database.close()
 
 
 async def answer(thread: Thread, question: Interrupt) -> None:
@@ -173,7 +162,8 @@ def test_make_audit_prints_what_a_deleted_thread_leaves(place: UserFolders, run:
     assert (end["number"], end["entry_digest"]) == (3, last)
 
 
-async def test_a_run_that_is_cut_off_behind_a_decision_writes_it_once(place: UserFolders) -> None:
+async def test_a_run_that_is_cut_off_or_forked_is_no_change(place: UserFolders) -> None:
+    """Nor is one with a call that changes nothing; what is changed in it is found."""
     settings = place.settings()
     async with open_agent(settings) as agents:
         thread = agents.thread()
@@ -186,6 +176,16 @@ async def test_a_run_that_is_cut_off_behind_a_decision_writes_it_once(place: Use
         await thread.go_on()
         entries = await read_entries(settings.open_database(), thread.id)
         assert [entry.values["kind"] for entry in entries] == ["decision", "call"]
+    settings = place.settings()
+    async with open_agent(settings) as agents:
+        thread = agents.thread()
+        await thread.say("hello", mode="code", approvals="auto")
+        fork = replace(thread, config={**(await thread.state()).config})
+        await thread.say("write a.txt: a")
+        for text in ("write b.txt: b", "read a.txt"):
+            await fork.say(text)
+            entries = await read_entries(settings.open_database(), thread.id)
+            assert [*find_changed(entries, await thread.history())] == []
 
 
 async def test_a_run_that_is_cut_off_behind_a_call_writes_it_once(
@@ -227,24 +227,8 @@ async def test_a_call_that_was_stopped_is_told_and_holds_up_no_other_process(
         assert [*find_changed(entries, await thread.history())] == []
 
 
-async def test_a_fork_that_counts_its_calls_as_before_is_no_change(place: UserFolders) -> None:
-    """Nor is one with a call that changes nothing; what is changed in it is found."""
-    settings = place.settings()
-    async with open_agent(settings) as agents:
-        thread = agents.thread()
-        await thread.say("hello", mode="code", approvals="auto")
-        fork = replace(thread, config={**(await thread.state()).config})
-        await thread.say("write a.txt: a")
-        for text in ("write b.txt: b", "read a.txt"):
-            await fork.say(text)
-            entries = await read_entries(settings.open_database(), thread.id)
-            assert [*find_changed(entries, await thread.history())] == []
-
-
 @pytest.mark.parametrize("key", ["subtasks", "parents"])
-def test_a_result_that_was_changed_in_another_conversation_of_the_thread_is_found(
-    place: UserFolders, run: Run, key: str
-) -> None:
+def test_a_result_changed_in_a_sub_task_is_found(place: UserFolders, run: Run, key: str) -> None:
     """In that of a sub-task which has ended, or in the outer one while a sub-task goes on."""
 
     async def begin() -> str:

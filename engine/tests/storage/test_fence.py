@@ -68,9 +68,7 @@ async def processes(postgres: Postgres, tmp_path: Path) -> AsyncIterator[tuple[P
         yield first, second
 
 
-async def test_a_hold_that_was_taken_over_stores_nothing(
-    processes: tuple[Process, Process],
-) -> None:
+async def test_a_hold_that_is_taken_over_stores_nothing(processes: tuple[Process, Process]) -> None:
     first, second = processes
     old = await first.journal.hold("thread").take()
     assert await first.journal.hold("thread").take() == old
@@ -93,9 +91,7 @@ async def test_a_hold_that_was_taken_over_stores_nothing(
     await first.store(None)  # no run: a host's update
 
 
-async def test_a_takeover_waits_for_what_is_being_stored_and_not_for_ever(
-    processes: tuple[Process, Process],
-) -> None:
+async def test_a_takeover_waits_but_not_for_ever(processes: tuple[Process, Process]) -> None:
     first, second = processes
     hold = await first.journal.hold("thread").take()
     select = "SELECT 1 FROM holders WHERE hold = :hold FOR SHARE"
@@ -136,7 +132,7 @@ async def test_a_processs_clock_that_jumps_changes_no_lease(
     processes: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch, jump: int
 ) -> None:
     first, second = (process.journal for process in processes)
-    first.lease = 3
+    first.lease = 2
     before = {"f": "0"}  # unchanged, and yet nobody can tell that nothing was done
     call = await first.hold("thread").begin("key", "edit_file", before, {"f": "1"}, DONE)
     assert call is not None
@@ -152,7 +148,7 @@ async def test_a_processs_clock_that_jumps_changes_no_lease(
     has_ended = asyncio.Event()
     kept = asyncio.create_task(call.keep(has_ended.wait()))
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(4):  # it is renewed, and seen to live
+        async with asyncio.timeout(2.7):  # it is renewed, and seen to live
             await second.find("key", lambda _: asyncio.sleep(0, before))
     has_ended.set()
     assert await kept
@@ -164,9 +160,7 @@ async def test_a_processs_clock_that_jumps_changes_no_lease(
 
 
 @pytest.mark.parametrize("jump", [DAY, -DAY])
-async def test_when_the_databases_clock_jumps_nothing_is_begun_twice(
-    processes: tuple[Process, Process], jump: int
-) -> None:
+async def test_the_databases_clock_may_jump(processes: tuple[Process, Process], jump: int) -> None:
     first, second = (process.journal for process in processes)
     before, after = {"f": "0"}, {"f": "1"}
     call = await first.hold("thread").begin("key", "edit_file", before, after, DONE)

@@ -5,6 +5,7 @@ import gc
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.messages import ToolMessage
@@ -21,9 +22,10 @@ from modeshift.storage.database import Database
 from modeshift.storage.kept_threads import JOURNAL_TABLES
 from modeshift.storage.opening import open_database
 from modeshift.storage.threads import open_saver, prepare_tables
-from modeshift.threads.journal import UNREADABLE, FileDigests, Journal, RunningCall
+from modeshift.threads.journal import UNREADABLE, BegunCall, FileDigests, Journal, RunningCall
 from tests.harness.conversation import SECONDS
 from tests.harness.postgres import Postgres
+from tests.tables import rows
 
 RESULT = ToolMessage("one line", tool_call_id="a", artifact={"line": 1})
 CALL = {"name": "edit_file", "args": {}, "id": "a", "type": "tool_call"}
@@ -61,18 +63,28 @@ async def start(
     return await journal.hold("thread").begin(key, "edit_file", before, after, FORESEEN)
 
 
+async def begin(*given: Any, **more: Any) -> RunningCall:
+    call = await start(*given, **more)
+    assert call is not None
+    return call
+
+
+async def find(journal: Journal, now: FileDigests) -> BegunCall:
+    effect = await journal.find("key", digesting(now))
+    assert effect is not None
+    return effect
+
+
 async def test_a_result_is_given_to_whoever_comes(make: Make) -> None:
     journal = make()
     assert await journal.find("key", digesting({})) is None
-    call = await start(journal)
-    assert call is not None
+    call = await begin(journal)
     assert not await start(journal)
     await call.finish(RESULT, AFTER, RAN)
     call.leave()
     for each in (journal, make()):
         assert not await start(each)
-        effect = await each.find("key", digesting({}))
-        assert effect is not None
+        effect = await find(each, {})
         assert (effect.state, effect.after) == ("done", AFTER)
         assert effect.build_result(CALL) == RESULT  # type: ignore[arg-type]
         assert effect.done == RAN
@@ -80,8 +92,7 @@ async def test_a_result_is_given_to_whoever_comes(make: Make) -> None:
 
 async def test_a_living_owner_is_waited_for(make: Make) -> None:
     first, second = make(), make()
-    call = await start(first)
-    assert call is not None
+    call = await begin(first)
     assert not await start(first), "a second run of one process"
     for other in (first, second):
         with pytest.raises(TimeoutError):
@@ -113,21 +124,18 @@ async def test_what_goes_on_is_known_to_every_process(make: Make) -> None:
 
 
 @pytest.mark.parametrize("is_killed", [True, False])
-@pytest.mark.parametrize(
-    ("now", "state", "told"),
-    [
-        (AFTER, "done", DONE),
-        (BEFORE, None, ""),
-        ({"f": "2"}, "unknown", UNKNOWN),
-        ({"f": UNREADABLE}, "unknown", UNKNOWN),
-    ],
+@rows(
+    "now state told",
+    (AFTER, "done", DONE),
+    (BEFORE, None, ""),
+    ({"f": "2"}, "unknown", UNKNOWN),
+    ({"f": UNREADABLE}, "unknown", UNKNOWN),
 )
 async def test_of_a_dead_owners_edit_the_file_tells(
     make: Make, now: FileDigests, state: str | None, told: str, *, is_killed: bool
 ) -> None:
     first = make()
-    call = await start(first)
-    assert call is not None
+    call = await begin(first)
     call.leave()
     finder = first
     if is_killed:
@@ -152,13 +160,12 @@ async def test_a_dead_owners_command_is_unknown_for_good(make: Make, before: Fil
     del first
     gc.collect()
     for journal in (make(), make()):
-        effect = await journal.find("key", digesting(before))
-        assert effect is not None
+        effect = await find(journal, before)
         assert effect.state == "unknown"
         assert not await start(journal, {}, {})
 
 
-async def test_another_process_that_holds_the_thread(make: Make) -> None:
+async def test_another_process_holds_the_thread_or_answers_first(make: Make) -> None:
     first, second = make(), make()
     await first.hold("thread").take()
     await second.hold("thread").take()
@@ -167,9 +174,6 @@ async def test_another_process_that_holds_the_thread(make: Make) -> None:
         await first.hold("thread").check()
     assert await start(second)
     await second.hold("thread").check()
-
-
-async def test_the_first_answer_to_a_question_counts(make: Make) -> None:
     first, second = make(), make()
     approve, reject = [{"type": "approve"}], [{"type": "reject"}]
     assert await first.find_decisions("thread", "question") is None
@@ -183,12 +187,9 @@ async def test_the_first_answer_to_a_question_counts(make: Make) -> None:
         await second.decide("thread", "both", [], "bob")
 
 
-async def test_an_effect_ends_before_a_lease_that_cannot_be_renewed(
-    postgres: Postgres, tmp_path: Path
-) -> None:
+async def test_an_effect_ends_before_a_lease_that_ends(postgres: Postgres, tmp_path: Path) -> None:
     database = open_database(postgres.make_database(), tmp_path, timeout=1)
-    call = await start(Journal(database, tmp_path / "x", 3))
-    assert call is not None
+    call = await begin(Journal(database, tmp_path / "x", 3))
     was_cancelled = False
 
     async def run() -> None:
@@ -210,12 +211,9 @@ async def test_an_effect_ends_before_a_lease_that_cannot_be_renewed(
     await database.close()
 
 
-async def test_a_lease_is_renewed_as_long_as_the_call_runs(
-    postgres: Postgres, tmp_path: Path
-) -> None:
+async def test_a_lease_is_renewed_while_the_call_runs(postgres: Postgres, tmp_path: Path) -> None:
     database = open_database(postgres.make_database(), tmp_path)
-    call = await start(Journal(database, tmp_path / "x", 2))
-    assert call is not None
+    call = await begin(Journal(database, tmp_path / "x", 2))
     ((first,),) = await database.execute("SELECT lease FROM effects")
     is_over = f"SELECT 1 FROM effects WHERE {database.clock} > :lease"  # noqa: S608  # ours
 
@@ -230,12 +228,9 @@ async def test_a_lease_is_renewed_as_long_as_the_call_runs(
     await database.close()
 
 
-async def test_a_process_that_was_stopped_past_its_lease_begins_nothing(
-    postgres: Postgres, tmp_path: Path
-) -> None:
+async def test_one_stopped_past_its_lease_is_over(postgres: Postgres, tmp_path: Path) -> None:
     database = open_database(postgres.make_database(), tmp_path)
-    call = await start(Journal(database, tmp_path / "x", 0.3))
-    assert call is not None
+    call = await begin(Journal(database, tmp_path / "x", 0.3))
     await asyncio.sleep(0.4)
 
     async def run() -> None:
@@ -282,8 +277,7 @@ async def test_what_is_counted_and_forgotten(make: Make) -> None:
     journal = make()
     failure = ToolMessage("no", tool_call_id="a", status="error")
     for key, result in (("a", RESULT), ("b", failure), ("c", None)):
-        call = await start(journal, key=key)
-        assert call is not None
+        call = await begin(journal, key=key)
         if result is not None:
             await call.finish(result, AFTER, RAN)
     states = {"done": 1, "failed": 1, "started": 1}
@@ -308,25 +302,17 @@ async def test_a_result_of_a_call_that_comes_again(make: Make) -> None:
     await taken_back.take_back()
     taken_back.leave()
     assert await journal.read("key") is None
-    call = await start(journal)
-    assert call is not None
+    call = await begin(journal)
     await RunningCall(journal, "another").take_back()
     call.leave()
-    effect = await journal.find("key", digesting({"f": "2"}))
-    assert effect is not None
+    effect = await find(journal, {"f": "2"})
     told = effect.build_result(CALL)  # type: ignore[arg-type]  # it is one
     assert (told.text, told.tool_call_id, told.name, told.status) == (
-        UNKNOWN,
-        "a",
-        "edit_file",
-        "error",
+        *(UNKNOWN, "a", "edit_file", "error"),
     )
     done = replace(effect, state="done").build_result(CALL)  # type: ignore[arg-type]
     assert (done.text, done.tool_call_id, done.name, done.status) == (
-        DONE,
-        "a",
-        "edit_file",
-        "success",
+        *(DONE, "a", "edit_file", "success"),
     )
 
 

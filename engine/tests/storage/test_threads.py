@@ -55,9 +55,7 @@ async def there(url: str, database: Database, tmp_path: Path) -> AsyncIterator[D
     await opened.close()
 
 
-async def test_of_several_the_last_one_wins_key_by_key_in_every_process(
-    database: Database, there: Database
-) -> None:
+async def test_of_several_the_last_one_wins_key_by_key(database: Database, there: Database) -> None:
     async with (
         open_saver(database) as saver,
         open_store(database) as store,
@@ -104,9 +102,7 @@ async def test_a_thread_goes_on_in_a_process_whose_clock_is_behind(
     assert (workspace / "a.txt").read_text() == "x"
 
 
-async def test_a_conversation_goes_on_is_copied_counted_and_deleted(
-    database: Database, there: Database, workspace: Path
-) -> None:
+async def test_a_conversation_goes_on(database: Database, there: Database, workspace: Path) -> None:
     """In one process and then in another."""
     async with open_saver(database) as saver, open_store(database) as store:
         talk = Conversation(make_agent(workspace, saver=saver, store=store))
@@ -136,9 +132,7 @@ async def test_a_conversation_goes_on_is_copied_counted_and_deleted(
     assert [each.id for each in await read_threads(database, thread)] == []
 
 
-async def test_a_thread_goes_on_whose_channels_have_the_librarys_long_versions(
-    tmp_path: Path, workspace: Path
-) -> None:
+async def test_a_thread_goes_on_with_long_versions(tmp_path: Path, workspace: Path) -> None:
     file = tmp_path / "threads.sqlite"
     async with AsyncSqliteSaver.from_conn_string(str(file)) as saver:
         talk = Conversation(make_agent(workspace, saver=saver))
@@ -251,9 +245,7 @@ async def test_a_history_is_not_read_step_by_step(database: Database, workspace:
         assert wrapper.reads == 1
 
 
-async def test_a_write_that_is_cancelled_leaves_nothing_open(
-    database: Database, there: Database
-) -> None:
+async def test_a_cancelled_write_leaves_nothing_open(database: Database, there: Database) -> None:
     config: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
     async with open_saver(database) as saver, open_saver(there) as other:
         for ticks in range(12):
@@ -276,9 +268,7 @@ async def test_processes_that_start_together_make_the_tables_once(url: str, tmp_
         stack.push_async_callback(databases[0].close)
 
 
-async def test_settings_and_what_was_taken_in_come_over_from_an_older_version(
-    tmp_path: Path,
-) -> None:
+async def test_settings_and_what_was_taken_in_come_from_an_older_version(tmp_path: Path) -> None:
     file = tmp_path / "threads.sqlite"
     with closing(sqlite3.connect(file)) as older, older:
         older.execute("CREATE TABLE host_settings (thread_id, name, value, revision INTEGER)")
@@ -295,6 +285,7 @@ async def test_settings_and_what_was_taken_in_come_over_from_an_older_version(
 
 
 async def test_tables_are_removed_when_nobody_uses_them(postgres: Postgres) -> None:
+    """One that initdb makes without a language: each run ended at once, without a word."""
     url = postgres.make_database()
     database, other = (open_database(url, Path("unused")) for _ in range(2))
     await prepare_tables(other)
@@ -307,6 +298,13 @@ async def test_tables_are_removed_when_nobody_uses_them(postgres: Postgres) -> N
         with suppress(StorageError):  # Postgres needs a moment to see that somebody has left
             told += await drop_tables(database)
     assert f"{database.name}: removed the table store" in told
+    name = f"t{uuid4().hex}"
+    url = postgres.make_database()
+    make = f"CREATE DATABASE \"{name}\" ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(make.encode())
+    with pytest.raises(StorageError, match="has the encoding SQL_ASCII; make a database"):
+        await check_database(open_database(f"{url.rpartition('/')[0]}/{name}", Path("unused")))
 
 
 async def test_a_server_that_goes_away_and_comes_back(postgres: Postgres, workspace: Path) -> None:
@@ -328,17 +326,6 @@ async def test_a_server_that_goes_away_and_comes_back(postgres: Postgres, worksp
     await database.close()
 
 
-async def test_a_database_of_another_encoding_is_refused(postgres: Postgres) -> None:
-    """One that initdb makes without a language: each run ended at once, without a word."""
-    name = f"t{uuid4().hex}"
-    url = postgres.make_database()
-    make = f"CREATE DATABASE \"{name}\" ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0"
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(make.encode())
-    with pytest.raises(StorageError, match="has the encoding SQL_ASCII; make a database"):
-        await check_database(open_database(f"{url.rpartition('/')[0]}/{name}", Path("unused")))
-
-
 def read_elsewhere(file: Path) -> str:
     """What another program reads, which closes the database then."""
     code = "import sqlite3, sys; database = sqlite3.connect(sys.argv[1])"
@@ -351,10 +338,7 @@ async def test_what_is_written_outlives_another_program_that_reads(tmp_path: Pat
     """It did not once the file had been opened a second time here, and not by SQLite."""
     file = tmp_path / "threads.sqlite"
     settings = Settings(workspace=tmp_path)
-    async with (
-        open_threads(settings, file) as (database, saver, _),
-        open_threads(settings, file),
-    ):
+    async with open_threads(settings, file) as (database, saver, _), open_threads(settings, file):
         assert read_elsewhere(file) == "0"
         place: Any = {"configurable": {"thread_id": "one", "checkpoint_ns": ""}}
         await saver.aput(place, empty_checkpoint(), {}, {})
@@ -362,9 +346,7 @@ async def test_what_is_written_outlives_another_program_that_reads(tmp_path: Pat
         assert read_elsewhere(file) == "1"
 
 
-async def test_a_thread_that_an_older_version_cut_off_has_its_keys_of_today(
-    database: Database, there: Database
-) -> None:
+async def test_an_older_thread_has_todays_keys(database: Database, there: Database) -> None:
     await prepare_tables(database)
     config: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
     checkpoint = empty_checkpoint()

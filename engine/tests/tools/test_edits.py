@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.testing.plugin import Snapshot
 from modeshift.tools.workspace.text import Replacement, find_places, replace_pieces
+from tests.tables import rows
 from tests.tools.conftest import Run, run_wrongly
 
 TEXT = "def f(a):\n    return a\n\ndef g(a):\n    return a\n"
@@ -22,22 +23,20 @@ def one(old: str, new: str, **more: Any) -> dict[str, Any]:
     return {"old": old, "new": new, **more}
 
 
-@pytest.mark.parametrize(
-    ("before", "edits", "after", "says"),
-    [
-        (b"one two one", [one("two", "2")], b"one 2 one", "1 place."),
-        (b"one two one", [one("one", "1", replace_all=True)], b"1 two 1", "2 places."),
-        (b"one two three", [one("two", "2"), one("one", "two")], b"two 2 three", "2 places."),
-        (b"ab", [one("a", "b"), one("b", "a")], b"ba", "2 places."),
-        (b"a b a", [one("a", "b", replace_all=True), one("b", "")], b"b  b", "3 places."),
-        (b"aaaa", [one("aa", "b", replace_all=True)], b"bb", "2 places."),
-        # The file's line ends, encoding and odd bytes stay.
-        (b"one\r\ntwo\r\n", [one("two", "2")], b"one\r\n2\r\n", "1 place."),
-        (b"1\r\n2\r\n3\r\n", [one("1\n2", "a\nb"), one("3", "c")], b"a\r\nb\r\nc\r\n", "2 places."),
-        (b"one\r\ntwo\r\n", [one("two", "2\r\n3\n4")], b"one\r\n2\r\n3\r\n4\r\n", "1 place."),
-        (b"caf\xe9 one", [one("one", "two")], b"caf\xe9 two", "1 place."),
-        ("\u00fc".encode("utf-16"), [one("\u00fc", "u")], "u".encode("utf-16"), "1 place."),
-    ],
+@rows(
+    "before edits after says",
+    (b"one two one", [one("two", "2")], b"one 2 one", "1 place."),
+    (b"one two one", [one("one", "1", replace_all=True)], b"1 two 1", "2 places."),
+    (b"one two three", [one("two", "2"), one("one", "two")], b"two 2 three", "2 places."),
+    (b"ab", [one("a", "b"), one("b", "a")], b"ba", "2 places."),
+    (b"a b a", [one("a", "b", replace_all=True), one("b", "")], b"b  b", "3 places."),
+    (b"aaaa", [one("aa", "b", replace_all=True)], b"bb", "2 places."),
+    # The file's line ends, encoding and odd bytes stay.
+    (b"one\r\ntwo\r\n", [one("two", "2")], b"one\r\n2\r\n", "1 place."),
+    (b"1\r\n2\r\n3\r\n", [one("1\n2", "a\nb"), one("3", "c")], b"a\r\nb\r\nc\r\n", "2 places."),
+    (b"one\r\ntwo\r\n", [one("two", "2\r\n3\n4")], b"one\r\n2\r\n3\r\n4\r\n", "1 place."),
+    (b"caf\xe9 one", [one("one", "two")], b"caf\xe9 two", "1 place."),
+    ("\u00fc".encode("utf-16"), [one("\u00fc", "u")], "u".encode("utf-16"), "1 place."),
 )
 async def test_right_use(
     run: Run, workspace: Path, before: bytes, edits: list[Any], after: bytes, says: str
@@ -82,20 +81,16 @@ async def test_wrong_use(run: Run, workspace: Path, snapshot: Snapshot) -> None:
     snapshot("edit-wrongly.txt", told)
 
 
-@pytest.mark.parametrize(
-    ("old", "nearest"),
-    [
-        ("def f(b):", "1\tdef f(a):"),
-        ("def f(a):\n\treturn a", "1\tdef f(a):\n2\t    return a"),
-        ("}\ndef g(a):\n    return b\n", "3\t\n4\tdef g(a):\n5\t    return a"),
-        ("1\tdef f(a):", "1\tdef f(a):"),
-        ("nothing like it at all", ""),
-        ("\n\n\n\n", ""),
-    ],
+@rows(
+    "old nearest",
+    ("def f(b):", "1\tdef f(a):"),
+    ("def f(a):\n\treturn a", "1\tdef f(a):\n2\t    return a"),
+    ("}\ndef g(a):\n    return b\n", "3\t\n4\tdef g(a):\n5\t    return a"),
+    ("1\tdef f(a):", "1\tdef f(a):"),
+    ("nothing like it at all", ""),
+    ("\n\n\n\n", ""),
 )
-async def test_a_miss_shows_the_nearest_lines(
-    run: Run, workspace: Path, old: str, nearest: str
-) -> None:
+async def test_a_miss_shows_what_is_near(run: Run, workspace: Path, old: str, nearest: str) -> None:
     for text in (TEXT, f"{TEXT}\u00fc\n"):  # words of ASCII are found another way
         (workspace / "a").write_text(text)
         with pytest.raises(ToolFailedError) as failed:
@@ -174,9 +169,6 @@ async def test_write_file(run: Run, workspace: Path) -> None:
     assert "Replaced" in await run("write_file", path="a/b/c.sh", content="")
     assert stat.S_IMODE(file.stat().st_mode) == 0o755
     assert [each.name for each in file.parent.iterdir()] == ["c.sh"]
-
-
-async def test_a_new_file_has_the_usual_permissions(run: Run, workspace: Path) -> None:
     await run("write_file", path="new", content="x")
     (workspace / "plain").touch()
     modes = {stat.S_IMODE((workspace / name).stat().st_mode) for name in ("new", "plain")}

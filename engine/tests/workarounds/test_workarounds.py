@@ -1,11 +1,14 @@
-"""Each workaround is needed still: where one of these fails, the library has what was missing."""
+"""Each workaround is needed still: where a test fails, the library has what was missing."""
 
+import asyncio
 import inspect
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -17,9 +20,11 @@ from langgraph_runtime_inmem import database, ops  # type: ignore[import-untyped
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
+from modeshift.workarounds import langgraph_runtime
 from modeshift.workarounds.langgraph import make_ids_after
 from modeshift.workarounds.openai import WHOLE, tell_ends_apart
 from modeshift.workarounds.pydantic import leaving_out_docstrings
+from tests.harness.conversation import SECONDS
 
 DAY = 86_400 * 10**9
 
@@ -37,25 +42,19 @@ def test_ids_of_checkpoints_go_back_with_the_clock(monkeypatch: pytest.MonkeyPat
     assert later.time - ids.UUID(newest).time < DAY
 
 
-def test_the_reducer_of_messages_is_not_public() -> None:
-    assert not hasattr(message, "messages_delta_reducer"), "take this one"
-
-
-def test_the_dev_servers_wrapper_hands_on_no_history() -> None:
+def test_what_langgraph_and_its_dev_server_lack() -> None:
     spec = find_spec("langgraph_api")
     assert spec is not None
     folder = next(iter(spec.submodule_search_locations or ()))
     adapter = (Path(folder) / "_checkpointer/_adapter.py").read_text(encoding="utf-8")
     assert "def aget_tuple(" in adapter
     assert "aget_delta_channel_history" not in adapter
-
-
-def test_the_dev_servers_queue_sleeps_and_looks_at_the_oldest_runs() -> None:
     look = inspect.getsource(ops.Runs.next)
     assert "await asyncio.sleep(0.5)" in look
     assert "zip(range(limit), pending_runs" in look
     assert {*inspect.signature(ops.Runs.next).parameters} == {"wait", "limit"}
     assert all(isinstance(database.GLOBAL_STORE[name], list) for name in ("runs", "threads"))
+    assert not hasattr(message, "messages_delta_reducer"), "take this one"
 
 
 async def read_stream(end: str, *, is_told: bool) -> list[Any]:
@@ -159,3 +158,51 @@ print(sum(field.description is not None for field in model.model_fields.values()
 
     described = [model.model_fields["name"].description for model in (Described, Again)]
     assert described == ["Its name."] * 2
+
+
+async def test_a_new_run_wakes_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[str] = []
+
+    class Runs:
+        @staticmethod
+        async def put(run: str) -> str:
+            runs.append(run)
+            return run
+
+        @staticmethod
+        async def next(wait: bool, limit: int = 1) -> AsyncIterator[str]:
+            assert not wait, "it would sleep, and miss what comes meanwhile"
+            for run in runs[:limit]:  # the oldest
+                if run != "for a busy thread":
+                    runs.remove(run)
+                    yield run
+
+        @staticmethod
+        async def get(conn: Any, run: str) -> int:
+            return int(conn.store["runs"].index(run))
+
+    async def look() -> list[str]:
+        return [run async for run in Runs.next(wait=True, limit=1)]
+
+    monkeypatch.setitem(sys.modules, "langgraph_runtime_inmem.ops", SimpleNamespace(Runs=Runs))
+    monkeypatch.setattr(langgraph_runtime, "SECONDS", 3600)
+    langgraph_runtime.start_runs_at_once(lambda: False)
+    conn = SimpleNamespace(store={"runs": ["old", "new"], "threads": []})
+    assert await Runs.get(conn, "new") == 0, "a client waits for a run that is new, among many"
+    looking = asyncio.create_task(look())
+    await asyncio.sleep(0)
+    assert await asyncio.to_thread(asyncio.run, Runs.put("first")) == "first"
+    assert await asyncio.wait_for(looking, SECONDS) == ["first"]
+    for run in ("for a busy thread", "second", "third"):
+        await Runs.put(run)
+    assert await asyncio.wait_for(look(), SECONDS) == ["second"], "one, as was asked"
+    for steps in range(6):  # the server can be stopped at any moment
+        looking = asyncio.create_task(look())
+        await asyncio.sleep(0)
+        await Runs.put("later")
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        is_over = looking.done()
+        looking.cancel()
+        await asyncio.wait({looking}, timeout=SECONDS)
+        assert looking.cancelled() or is_over, steps

@@ -47,9 +47,7 @@ def mode(slug: str, *groups: Any, **keys: Any) -> Mode:
 
 MODES = (
     mode("start", "read", switches=SWITCHES, subtasks=["work"]),
-    mode("free", "read"),
-    mode("later", "read", "edit"),
-    mode("met", "read", "edit"),
+    *(mode("free", "read"), mode("later", "read", "edit"), mode("met", "read", "edit")),
     mode("work", "read", "edit", "command", "mcp"),
     mode("texts", "read", ["edit", {"fileRegex": r"\.md$"}]),
     mode("strict", "read", permissions={"switch_mode": {"*": "ask"}}),
@@ -180,13 +178,19 @@ MESSAGES = (
 )
 
 
-async def test_calls_of_one_message(deps: AgentDeps, snapshot: Snapshot) -> None:
+async def test_calls_of_one_message_and_their_outcomes(deps: AgentDeps, snapshot: Snapshot) -> None:
     said = {}
     for message in MESSAGES:
         context = CallContext(deps.seat("start"), Approvals.MANUAL, is_only_call=False)
         judged = await judge_all(deps, context, calls(*message))
         said[" & ".join(show(each.call) for each in judged)] = "\n".join(map(describe, judged))
     snapshot("judged-together.txt", said)
+    said = {}
+    for given, decisions in DECIDED:
+        names = " & ".join(f"{name} {args.get('mode_slug', '')}" for name, args in given)
+        said[f"{names}: {decisions}"] = await settle(deps, given, decisions, "work")
+    said["by edge"] = await settle(deps, [to("free"), READ], [], "start")
+    snapshot("outcomes.txt", said)
 
 
 async def test_what_is_remembered(deps: AgentDeps) -> None:
@@ -229,11 +233,6 @@ async def test_what_a_decision_depends_on(deps: AgentDeps) -> None:
     to_work, to_met = [await judge(deps, context, call) for call in calls(to("free"), to("met"))]
     assert to_work.environment == deps.seat("work").environment + deps.catalog["free"].digest
     assert len({digest_question(each) for each in ([], judged[:1], judged[:2], [to_met])}) == 4
-
-
-async def test_a_call_is_the_same_in_whichever_order_its_arguments_are_stored(
-    deps: AgentDeps,
-) -> None:
     context = CallContext(deps.seat("work"), Approvals.MANUAL)
     one, other = calls(WRITE, WRITE)
     other |= {"id": one["id"], "args": dict(reversed(one["args"].items()))}
@@ -244,7 +243,7 @@ async def test_a_call_is_the_same_in_whichever_order_its_arguments_are_stored(
     assert days[0].digest() == days[1].digest() != days[2].digest(), "what JSON lacks"
 
 
-def test_the_context_of_a_state(deps: AgentDeps) -> None:
+def test_the_context_of_a_state_and_keys(deps: AgentDeps) -> None:
     state: Any = {"mode": "work", "approvals": "auto", "messages": []}
     known = CallContext(deps.seat("work"), Approvals.AUTO)
     assert CallContext.of(deps, state) == known
@@ -256,9 +255,6 @@ def test_the_context_of_a_state(deps: AgentDeps) -> None:
     assert CallContext.of(deps, state).task == "Do it."
     assert known.is_only_call
     assert known.task == ""
-
-
-def test_keys() -> None:
     planned: Any = {"approved": {"digest": "d"}, "key": "k"}
     assert get_key(planned, "t") == "d"
     planned["approved"] = None
@@ -299,7 +295,6 @@ def say(message: str) -> Any:
     return {"type": "respond", "message": message}
 
 
-GO_FREE = "Go free (switch to free)"
 TODOS = {"todos": ["a", {"content": "b", "status": "completed"}]}
 DECIDED: Sequence[tuple[Sequence[Call], Sequence[Any]]] = (
     ([WRITE, RUN, READ, READ], [APPROVE, APPROVE]),
@@ -340,18 +335,7 @@ async def settle(
     return re.sub(r"[0-9a-f]{64}|[0-9a-f]{12}(?=\")", "DIGEST", text)
 
 
-async def test_outcomes(deps: AgentDeps, snapshot: Snapshot) -> None:
-    said = {}
-    for given, decisions in DECIDED:
-        names = " & ".join(f"{name} {args.get('mode_slug', '')}" for name, args in given)
-        said[f"{names}: {decisions}"] = await settle(deps, given, decisions, "work")
-    said["by edge"] = await settle(deps, [to("free"), READ], [], "start")
-    snapshot("outcomes.txt", said)
-
-
-async def test_a_file_that_has_changed_since_voids_the_approval(
-    deps: AgentDeps, workspace: Path
-) -> None:
+async def test_a_file_that_has_changed_voids_approvals(deps: AgentDeps, workspace: Path) -> None:
     context = CallContext(deps.seat("work"), Approvals.MANUAL)
     judged = await judge_all(deps, context, calls(WRITE))
     asked: Any = {"digest": "", "contents": await digest_contents(deps, ("there",))}

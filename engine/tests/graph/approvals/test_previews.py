@@ -1,19 +1,34 @@
-"""What a call will do, as data for clients."""
+"""What a call will do, before anybody is asked: as data for clients, as an error, as a refusal."""
 
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages.tool import tool_call
 from langchain_core.tools import StructuredTool
 
+from modeshift.calls.judging import CallContext, judge
 from modeshift.calls.previews import Preview, preview_call
 from modeshift.configuration.loading import AgentLoader
 from modeshift.configuration.settings import Settings
+from modeshift.models.loading import Models
+from modeshift.models.offline import OfflineModel
+from modeshift.modes.catalog import Catalog
+from modeshift.modes.edges.edge_table import MAX_TRIED
 from modeshift.modes.effects import EFFECTS, ServerTool, ToolSpec
+from modeshift.modes.mode import Grant, Mode
+from modeshift.modes.policy import Approvals
 from modeshift.threads.deps import AgentDeps
 from modeshift.tools.tool import Tool
 from modeshift.tools.toolbox import Toolbox
+from modeshift.tools.workspace.workspace import Workspace
+from tests.graph.calls import asks
+from tests.harness.conversation import APPROVE, Conversation, make_toolbox, open_thread
+from tests.harness.modes import load_catalog
+from tests.harness.place import UserFolders, modes_file
+from tests.harness.scripted import ScriptedModel, calling
+from tests.tables import rows
 
 
 def make_deps(workspace: Path) -> AgentDeps:
@@ -53,7 +68,8 @@ def test_an_edit_is_a_diff_and_the_whole_file(workspace: Path) -> None:
     assert len(many["change"]["lines"]) > 18_000, "and not after minutes"
 
 
-def test_what_a_diff_cannot_show_is_left_to_the_arguments(workspace: Path) -> None:
+def test_what_no_diff_shows_and_a_call_that_leaves_the_machine(workspace: Path) -> None:
+    """An MCP server's arguments are a JSON schema, and not a model of ours."""
     deps = make_deps(workspace)
     (workspace / "long.txt").write_text("x" * 400_000 + "y")
     edits = [{"old": "y", "new": "evil"}]
@@ -61,6 +77,21 @@ def test_what_a_diff_cannot_show_is_left_to_the_arguments(workspace: Path) -> No
     shown = preview(deps, "write_file", path="new.txt", content="x")["shows"]
     assert {"path", "content"} <= {*shown}
     assert preview(deps, "execute_command", command="ls")["shows"] == ["command"]
+    deps = make_deps(workspace)
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    runnable = StructuredTool.from_function(
+        func=lambda **_: "", name="mcp__docs__look", description="Looks.", args_schema=schema
+    )
+    served = ServerTool("docs", "look", host="x")
+    spec = ToolSpec(runnable.name, EFFECTS["mcp"], "mcp", served=served)
+    fetch = StructuredTool.from_function(func=fetch_page)
+    page = ToolSpec("fetch_page", EFFECTS["network"], url="url")
+    tools = [Tool(spec, runnable, "here"), Tool(page, fetch, "here")]
+    deps = replace(deps, toolbox=Toolbox(deps.toolbox.workspace, tools))
+    seen = preview(deps, runnable.name, a="x")
+    assert (seen["server"], seen["host"], seen["arguments"]) == ("docs", "x", schema)
+    seen = preview(deps, "fetch_page", url="https://EXAMPLE.org:8443/a?b=//evil.example")
+    assert (seen["host"], "server" in seen) == ("example.org:8443", False)
 
 
 def test_a_switch_has_its_tools_and_plans_and_a_command_its_line(workspace: Path) -> None:
@@ -84,25 +115,6 @@ def test_a_switch_has_its_tools_and_plans_and_a_command_its_line(workspace: Path
     assert preview_call(deps, {"id": "1", "name": "no_tool", "args": {}}, "ask") is None
 
 
-def test_a_call_that_leaves_the_machine_names_server_and_host(workspace: Path) -> None:
-    """An MCP server's arguments are a JSON schema, and not a model of ours."""
-    deps = make_deps(workspace)
-    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
-    runnable = StructuredTool.from_function(
-        func=lambda **_: "", name="mcp__docs__look", description="Looks.", args_schema=schema
-    )
-    served = ServerTool("docs", "look", host="x")
-    spec = ToolSpec(runnable.name, EFFECTS["mcp"], "mcp", served=served)
-    fetch = StructuredTool.from_function(func=fetch_page)
-    page = ToolSpec("fetch_page", EFFECTS["network"], url="url")
-    tools = [Tool(spec, runnable, "here"), Tool(page, fetch, "here")]
-    deps = replace(deps, toolbox=Toolbox(deps.toolbox.workspace, tools))
-    shown = preview(deps, runnable.name, a="x")
-    assert (shown["server"], shown["host"], shown["arguments"]) == ("docs", "x", schema)
-    shown = preview(deps, "fetch_page", url="https://EXAMPLE.org:8443/a?b=//evil.example")
-    assert (shown["host"], "server" in shown) == ("example.org:8443", False)
-
-
 @pytest.mark.parametrize("edit", ["text", {"search": "a", "put": "b"}, {"old": 1, "new": "x"}])
 def test_an_own_tool_may_edit_in_another_form(workspace: Path, edit: Any) -> None:
     def patch(path: str, edits: list[Any]) -> str:
@@ -122,3 +134,85 @@ def test_an_own_tool_may_edit_in_another_form(workspace: Path, edit: Any) -> Non
 def fetch_page(url: str) -> str:
     """Fetch a page."""
     return url
+
+
+Call = tuple[str, dict[str, Any]]
+
+
+def edit(old: str, path: str = "a.txt") -> Call:
+    return "edit_file", {"path": path, "edits": [{"old": old, "new": "new"}]}
+
+
+WRITE: Call = ("write_file", {"path": "a.txt", "content": "zzz"})
+RUN: Call = ("execute_command", {"command": "touch b"})
+
+
+async def ask(place: UserFolders, *calls: Call, mode: str = "code", **host: Any) -> Conversation:
+    model = ScriptedModel(answers=[calling(*calls)])
+    talk = open_thread(replace(place.loader().deps(), models=Models(model)))
+    await talk.say("go", mode=mode, **host)
+    return talk
+
+
+@rows(
+    "calls asked failed",
+    ([edit("zzz")], [], [True]),
+    ([edit("zzz"), edit("old")], [1], [True, False]),
+    ([edit("old"), edit("zzz")], [0, 1], [False, True]),
+    ([WRITE, edit("zzz")], [0, 1], [False, False]),
+    ([RUN, edit("zzz")], [0, 1], [False, True]),
+    ([edit("zzz", "gone.txt")], [], [True]),
+    ([edit("zzz", ".env")], [0], [True]),
+    ([edit("zzz", "link")], [0], [True]),
+    ids=[
+        *("one", "beside one that fits", "behind one that fits", "behind its file"),
+        *("behind a command", "no such file", "of a secret file, which the error would quote"),
+        "of a link to one",
+    ],
+)
+async def test_who_is_asked(
+    place: UserFolders, calls: list[Call], asked: list[int], failed: list[bool]
+) -> None:
+    for name in ("a.txt", ".env"):
+        (place.workspace / name).write_text("old")
+    (place.workspace / "link").symlink_to(".env")
+    talk = await ask(place, *calls)
+    waiting = [request["id"] for request in await talk.waiting()]
+    assert waiting == [f"call_{n}" for n in asked]
+    if waiting:
+        await talk.decide(*[APPROVE] * len(waiting))
+    results = (await talk.results()).values()
+    assert [result.status == "error" for result in results] == failed
+
+
+@pytest.mark.parametrize("host", [{"mode": "mine"}, {"limit": "mine"}, {}], ids=repr)
+async def test_a_file_that_asks_is_not_quoted(place: UserFolders, host: dict[str, str]) -> None:
+    (place.workspace / "a.txt").write_text("old")
+    rule = "    permissions: {read_file: {a.txt: ask}}\n"
+    place.global_modes.write_text(modes_file("mine", groups="read, edit", rest=rule))
+    talk = await ask(place, edit("zzz"), **host)
+    assert await asks(talk) == ["edit_file"] * len(host)
+
+
+async def refuse(folder: Path, modes: list[Mode]) -> str:
+    """Why ask mode may not write a file, among these modes."""
+    catalog = Catalog([load_catalog()["ask"], *modes], "ask")
+    deps = AgentDeps(catalog, make_toolbox(Workspace(folder), catalog), Models(OfflineModel()))
+    call = tool_call(name="write_file", args={"path": "a.txt", "content": ""}, id="1")
+    judged = await judge(deps, CallContext(deps.seat("ask"), Approvals.MANUAL), call)
+    return judged.verdict.reason
+
+
+def limit_to(number: int) -> Mode:
+    grants = (Grant(group="edit", file_regex=rf"\.m{number}$"),)
+    return Mode(slug=f"m-{number}", name="-", role_definition="-", groups=grants)
+
+
+async def test_a_mode_without_an_edit_limit_is_named_among_many_with_one(tmp_path: Path) -> None:
+    limited = [limit_to(number) for number in range(200)]
+    reason = await refuse(tmp_path, [*limited, load_catalog()["code"]])
+    assert reason.endswith("Ask for one of these with switch_mode: code, or another.")
+    reason = await refuse(tmp_path, limited)
+    assert reason.endswith("none of the modes that were tried allows this call.")
+    reason = await refuse(tmp_path, limited[:MAX_TRIED])
+    assert reason.endswith("there is no mode to ask for that allows this call.")

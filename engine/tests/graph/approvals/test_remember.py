@@ -10,9 +10,11 @@ from modeshift.models.loading import Models
 from modeshift.modes.errors import InvalidInputError
 from modeshift.testing.plugin import Snapshot
 from modeshift.threads.mailbox import Mailbox
+from tests.graph.calls import asks
 from tests.harness.conversation import APPROVE, REJECT, Conversation, open_thread, reload
 from tests.harness.place import UserFolders, modes_file
 from tests.harness.scripted import ScriptedModel, calling
+from tests.tables import rows
 
 ALWAYS = {"type": "approve", "remember": True}
 
@@ -63,19 +65,17 @@ async def test_a_command_is_remembered(talk: Conversation, place: UserFolders) -
     )
 
 
-@pytest.mark.parametrize(
-    ("first", "decision", "free", "asked"),
-    [
-        (
-            "write docs/a.md: one",
-            ALWAYS,
-            ["write docs/../docs/a.md: two"],
-            ["write a.md: x", "write sub/docs/a.md: x", "replace two with three in docs/a.md"],
-        ),
-        ("write docs/a.md: one", always("docs/**"), ["write docs/deep/b.md: x"], ["write b.md: x"]),
-        ("write src: a folder", ALWAYS, [], ["write src/evil.py: x"]),
-        ("run touch 'a b'", ALWAYS, ['run touch "a b"'], ["run touch a b"]),
-    ],
+@rows(
+    "first decision free asked",
+    (
+        "write docs/a.md: one",
+        ALWAYS,
+        ["write docs/../docs/a.md: two"],
+        ["write a.md: x", "write sub/docs/a.md: x", "replace two with three in docs/a.md"],
+    ),
+    ("write docs/a.md: one", always("docs/**"), ["write docs/deep/b.md: x"], ["write b.md: x"]),
+    ("write src: a folder", ALWAYS, [], ["write src/evil.py: x"]),
+    ("run touch 'a b'", ALWAYS, ['run touch "a b"'], ["run touch a b"]),
 )
 async def test_what_else_an_approval_covers(
     talk: Conversation,
@@ -94,15 +94,24 @@ async def test_what_else_an_approval_covers(
         assert await waits(talk, text)
 
 
-async def test_a_file_that_has_become_another_one(talk: Conversation, place: UserFolders) -> None:
+async def test_a_revocation_counts_while_one_waits(talk: Conversation, place: UserFolders) -> None:
     await talk.say("write a.md: one", mode="code")
     await talk.decide(ALWAYS)
     (place.workspace / "a.md").rename(place.workspace / "b.md")
     (place.workspace / "a.md").symlink_to("b.md")
     assert await waits(talk, "write a.md: x")
+    await talk.say("run touch a", mode="code")
+    await talk.decide(ALWAYS)
+    await talk.say("run touch b\nrun touch a")
+    await talk.send({"forget": ["all"]})
+    assert (await talk.values())["remembered"] == []
+    (place.workspace / "a").unlink()
+    await talk.decide(APPROVE)
+    assert [request["args"] for request in await talk.waiting()] == [{"command": "touch a"}]
+    assert not (place.workspace / "a").exists()
 
 
-async def test_a_listing_is_not_one_file(place: UserFolders) -> None:
+async def test_a_listing_and_what_may_be_denied_are_not_remembered_so(place: UserFolders) -> None:
     place.permissions.write_text("list_files: ask")
     talk = open_thread(place.loader().deps())
     await talk.say("list .")
@@ -111,9 +120,6 @@ async def test_a_listing_is_not_one_file(place: UserFolders) -> None:
         await talk.decide(ALWAYS)
     await talk.decide(always("*"))
     assert not await waits(talk, "list .")
-
-
-async def test_what_may_be_denied_is_not_remembered(place: UserFolders) -> None:
     place.permissions.write_text("search_files: {.env: deny}")
     (place.workspace / ".env").write_text("SECRET")
     talk = open_thread(place.loader().deps())
@@ -125,11 +131,17 @@ async def test_what_may_be_denied_is_not_remembered(place: UserFolders) -> None:
         await talk.decide(always("*"))
     await talk.decide(APPROVE)
     assert await waits(talk, "search SECRET")
+    place.permissions.write_text("write_file: {c.md: deny}")
+    talk = open_thread(place.loader().deps())
+    await talk.say("write a.md: x", mode="code")
+    await talk.decide(always("*"))
+    assert not await waits(talk, "write b.md: x")
+    await talk.say("write c.md: x")
+    assert "must not do that" in str(await talk.messages())
+    assert not (place.workspace / "c.md").exists()
 
 
-async def test_what_cannot_be_remembered(
-    talk: Conversation, place: UserFolders, snapshot: Snapshot
-) -> None:
+async def test_never_remembered(talk: Conversation, place: UserFolders, snapshot: Snapshot) -> None:
     wrong: dict[str, list[dict[str, Any]]] = {
         "write a.md: x": [
             *(always("docs/**"), always(""), always("[a].md"), always("./a.md")),
@@ -153,21 +165,8 @@ async def test_what_cannot_be_remembered(
     snapshot("remember.txt", told)
 
 
-async def test_it_cannot_lift_a_denial(place: UserFolders) -> None:
-    place.permissions.write_text("write_file: {c.md: deny}")
-    talk = open_thread(place.loader().deps())
-    await talk.say("write a.md: x", mode="code")
-    await talk.decide(always("*"))
-    assert not await waits(talk, "write b.md: x")
-    await talk.say("write c.md: x")
-    assert "must not do that" in str(await talk.messages())
-    assert not (place.workspace / "c.md").exists()
-
-
 @pytest.mark.parametrize("change", ["mode", "workspace", "gone"])
-async def test_another_mode_of_the_same_name_or_another_folder(
-    place: UserFolders, change: str
-) -> None:
+async def test_another_mode_of_the_same_name_or_folder(place: UserFolders, change: str) -> None:
     place.global_modes.write_text(modes_file("mine", groups="command"))
     talk = open_thread(place.loader().deps())
     await talk.say("run touch a", mode="mine")
@@ -186,7 +185,7 @@ async def test_another_mode_of_the_same_name_or_another_folder(
     assert "is revoked" in str(values["notices"])
 
 
-async def test_the_host_revokes(talk: Conversation) -> None:
+async def test_the_host_revokes_in_a_run_or_beside(talk: Conversation, place: UserFolders) -> None:
     for name in ("a", "b", "a"):
         await talk.say(f"run touch {name}", mode="code")
         if await talk.waiting():
@@ -204,20 +203,16 @@ async def test_the_host_revokes(talk: Conversation) -> None:
     await talk.say("run touch b")
     await talk.decide(ALWAYS)
     assert not await waits(talk, "run touch b"), "a revocation is for one turn"
-
-
-async def test_a_revocation_counts_at_once_while_a_question_waits(
-    talk: Conversation, place: UserFolders
-) -> None:
-    await talk.say("run touch a", mode="code")
-    await talk.decide(ALWAYS)
-    await talk.say("run touch b\nrun touch a")
-    await talk.send({"forget": ["all"]})
+    store = InMemoryStore()
+    talk = open_thread(place.loader().deps(), store)
+    for name in ("a", "b"):
+        await talk.say(f"run touch {name}", mode="code")
+        await talk.decide(ALWAYS)
+    first, second = (await talk.values())["remembered"]
+    put = Mailbox(store).put(talk.config["configurable"]["thread_id"], {"forget": [first["id"]]})
+    await put
+    assert await waits(talk, "run touch a", forget=[second["id"]])
     assert (await talk.values())["remembered"] == []
-    (place.workspace / "a").unlink()
-    await talk.decide(APPROVE)
-    assert [request["args"] for request in await talk.waiting()] == [{"command": "touch a"}]
-    assert not (place.workspace / "a").exists()
 
 
 @pytest.mark.parametrize("at", ["a question", "idle"])
@@ -247,19 +242,6 @@ async def test_what_is_taken_back_beside_the_runs_asks_again(place: UserFolders,
     assert (values["remembered"], values["forget"], values["notices"]) == ([second], [], [])
     again: Any = {"messages": [{"role": "user", "content": "run touch a"}]}
     await talk.agent.ainvoke(again, older)
-    assert [request["name"] for request in await talk.waiting()] == ["execute_command"]
+    assert await asks(talk) == ["execute_command"]
     await talk.decide(ALWAYS)
     assert not await waits(talk, "run touch a"), "what is allowed again stays allowed"
-
-
-async def test_of_a_run_and_of_beside_it_both_are_forgotten(place: UserFolders) -> None:
-    store = InMemoryStore()
-    talk = open_thread(place.loader().deps(), store)
-    for name in ("a", "b"):
-        await talk.say(f"run touch {name}", mode="code")
-        await talk.decide(ALWAYS)
-    first, second = (await talk.values())["remembered"]
-    put = Mailbox(store).put(talk.config["configurable"]["thread_id"], {"forget": [first["id"]]})
-    await put
-    assert await waits(talk, "run touch a", forget=[second["id"]])
-    assert (await talk.values())["remembered"] == []

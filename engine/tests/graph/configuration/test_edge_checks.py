@@ -11,6 +11,7 @@ from modeshift.modes.edges.edge_table import Way
 from modeshift.testing.plugin import Snapshot
 from tests.harness.modes import MODES
 from tests.harness.place import UserFolders, modes_file
+from tests.tables import rows
 
 
 @pytest.fixture
@@ -36,17 +37,10 @@ def test_what_does_not_load_is_named(place: UserFolders, clone: Path, snapshot: 
     file, told = clone / "code.yaml", {}
     before = file.read_text()
     for line in (
-        "switches: [kode]",
-        "enterFrom: [{from: kode}]",
-        "subtasks: [kode]",
-        "switches: [{to: ask, when: test_passed}]",
-        "switches: [{to: ask, when: not}]",
-        "switches: [{to: ask, when: tests_passed}]",
-        "switches: [ask, ask]",
-        "switches: [{to: ask, ask: always}]",
-        "enterFrom: [code]",
-        "then: kode",
-        "then: '*'",
+        *("switches: [kode]", "enterFrom: [{from: kode}]", "subtasks: [kode]"),
+        *("switches: [{to: ask, when: test_passed}]", "switches: [{to: ask, when: not}]"),
+        *("switches: [{to: ask, when: tests_passed}]", "switches: [ask, ask]"),
+        *("switches: [{to: ask, ask: always}]", "enterFrom: [code]", "then: kode", "then: '*'"),
     ):
         file.write_text(before)
         number = add(clone, "code", line)
@@ -84,9 +78,7 @@ def test_the_owners_tests_are_read(place: UserFolders, clone: Path) -> None:
     assert (deps.tests.command, deps.tests.files) == ("make test", ("Makefile",))
 
 
-def test_wrong_tests_of_the_owner_are_named_with_their_line(
-    place: UserFolders, clone: Path, snapshot: Snapshot
-) -> None:
+def test_wrong_tests_of_the_owner(place: UserFolders, clone: Path, snapshot: Snapshot) -> None:
     told = {}
     for wrong in (
         "tests: make test",
@@ -107,9 +99,7 @@ def test_wrong_tests_of_the_owner_are_named_with_their_line(
 BUILT_IN = "switches: [{to: ask, when: plan_written, otherwise: Plan.}, {to: debug}]"
 
 
-def test_a_workspaces_mode_widens_nothing(
-    place: UserFolders, clone: Path, snapshot: Snapshot
-) -> None:
+def test_a_workspaces_mode_narrows(place: UserFolders, clone: Path, snapshot: Snapshot) -> None:
     add(clone, "code", f"{BUILT_IN}\nsubtasks: [ask]")
     told = {}
     for rest in (
@@ -126,11 +116,7 @@ def test_a_workspaces_mode_widens_nothing(
     snapshot("edges-of-a-workspace.txt", told)
 
 
-BROKEN = {
-    "an edge": "switches: [kode]",
-    "a tool group": "groups: [grp]",
-    "the file": "groups: 5",
-}
+BROKEN = {"an edge": "switches: [kode]", "a tool group": "groups: [grp]", "the file": "groups: 5"}
 
 
 @pytest.mark.parametrize("what", BROKEN)
@@ -178,12 +164,10 @@ def test_a_workspaces_mode_keeps_and_narrows(place: UserFolders, clone: Path) ->
     assert not load(place, clone).deps().edges.has_limits, "the owner's own file replaces them"
 
 
-@pytest.mark.parametrize(
-    ("owners", "workspaces"),
-    [
-        ("switches: [{to: ask, when: plan_written}, '*']", "switches: ['*']"),
-        ("enterFrom: [{from: ask, when: plan_written}, '*']", "enterFrom: ['*']"),
-    ],
+@rows(
+    "owners workspaces",
+    ("switches: [{to: ask, when: plan_written}, '*']", "switches: ['*']"),
+    ("enterFrom: [{from: ask, when: plan_written}, '*']", "enterFrom: ['*']"),
 )
 def test_a_star_of_a_workspaces_mode_names_no_more_modes(
     place: UserFolders, clone: Path, owners: str, workspaces: str
@@ -195,9 +179,7 @@ def test_a_star_of_a_workspaces_mode_names_no_more_modes(
     assert deps.catalog["debug"].role_definition != "Wider."
 
 
-def test_what_the_owner_forbids_later_holds_in_a_running_process(
-    place: UserFolders, clone: Path
-) -> None:
+def test_what_the_owner_forbids_later_holds_at_once(place: UserFolders, clone: Path) -> None:
     place.project_modes.write_text(modes_file("debug", rest="    switches: [code]\n"))
     loader = load(place, clone)
     assert loader.deps().edges.find("debug", "code", Way.ASK) is not None

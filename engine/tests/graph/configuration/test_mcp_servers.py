@@ -15,6 +15,7 @@ from modeshift.tools.servers import Server, ToolDescription
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness import prefork
 from tests.harness.place import UserFolders, modes_file
+from tests.tables import rows
 
 STDIO = {"command": "npx", "args": ["-y", "files"]}
 TOOLS = {"read": ToolDescription("read", "Reads.", {"type": "object"}, {"readOnlyHint": True})}
@@ -52,9 +53,7 @@ def load_again(sources: Sources) -> tuple[dict[str, Server], str]:
     return servers, "\n".join(loaded.notices)
 
 
-def test_the_users_own_are_trusted_as_configured(
-    place: UserFolders, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_users_own_are_trusted(place: UserFolders, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_TOKEN", "s3cret")
     own(
         place,
@@ -111,19 +110,12 @@ def test_how_products_write_http(place: UserFolders, key: str, kind: str) -> Non
 def test_what_cannot_be_a_server_is_left_out_alone(place: UserFolders, snapshot: Snapshot) -> None:
     told = {}
     for entry in (
-        {"type": "sse", "url": "https://x.example"},
-        {"type": "carrier-pigeon"},
-        {},
-        {**STDIO, "url": "https://x.example"},
-        {"url": "file:///etc/passwd"},
-        {"command": "npx", "args": "-y files"},
-        {"command": "npx\u200b"},
+        *({"type": "sse", "url": "https://x.example"}, {"type": "carrier-pigeon"}, {}),
+        *({**STDIO, "url": "https://x.example"}, {"url": "file:///etc/passwd"}),
+        *({"command": "npx", "args": "-y files"}, {"command": "npx\u200b"}),
         {"command": "npx", "env": {"A": "${NOT_SET}"}},
-        {"command": "npx", "args": ["${input:key}"]},
-        {"command": "npx", "args": ["${HOME"]},
-        {"command": "npx", "args": ["${A:-${HOME}}"]},
-        {"command": "npx", "timeout": -1},
-        "npx",
+        *({"command": "npx", "args": ["${input:key}"]}, {"command": "npx", "args": ["${HOME"]}),
+        *({"command": "npx", "args": ["${A:-${HOME}}"]}, {"command": "npx", "timeout": -1}, "npx"),
     ):
         own(place, bad=entry, good=STDIO)
         servers, told[str(entry)] = load(place)
@@ -171,16 +163,10 @@ def test_a_project_is_not_started_until_a_person_has_trusted_it(place: UserFolde
     assert servers["kilo"].pinned == TOOLS
 
 
-@pytest.mark.parametrize(
+@rows(
     "change",
-    [
-        {"args": ["-y", "files", "--upload"]},
-        {"command": "sh"},
-        {"env": {"LD_PRELOAD": "./x.so"}},
-        {"env": {"A": "${ANTHROPIC_API_KEY:-}"}},
-        {"cwd": "/"},
-        {"network": True},
-    ],
+    *({"args": ["-y", "files", "--upload"]}, {"command": "sh"}, {"env": {"LD_PRELOAD": "./x.so"}}),
+    *({"env": {"A": "${ANTHROPIC_API_KEY:-}"}}, {"cwd": "/"}, {"network": True}),
 )
 def test_a_changed_entry_is_not_what_was_trusted(place: UserFolders, change: Any) -> None:
     entry = {**STDIO, "network": False}
@@ -206,9 +192,7 @@ def test_trust_is_taken_back_with_that_in_the_files(place: UserFolders) -> None:
     assert "fix the file or remove it" in notices
 
 
-def test_a_name_belongs_to_the_user_then_to_the_editor(
-    place: UserFolders, snapshot: Snapshot
-) -> None:
+def test_a_name_is_the_users_then_the_editors(place: UserFolders, snapshot: Snapshot) -> None:
     own(place, one=STDIO)
     project(place, one={"command": "evil"}, two={"command": "evil"})
     project(place, ".roo/mcp.json", two={"command": "other"})

@@ -24,6 +24,7 @@ from modeshift.threads.deps import AgentDeps
 from tests.harness.conversation import open_thread
 from tests.harness.modes import MODES, load_catalog
 from tests.harness.place import UserFolders, modes_file
+from tests.tables import rows
 
 BUILT_IN = list(load_catalog())
 Make = Callable[[Path], object]
@@ -75,12 +76,30 @@ def test_project_over_global_over_built_in(place: UserFolders) -> None:
     assert deps.notices[0].startswith(".kilocodemodes: group 'browser' is dropped")
 
 
-def test_a_mode_that_replaces_a_built_in_one_has_none_of_its_words(place: UserFolders) -> None:
+def test_other_words_for_a_built_in_mode_change_no_right(place: UserFolders) -> None:
     assert "You make the change." in prompt(place.loader(), "code")
     place.global_modes.write_text(modes_file("code", role="Another."))
     text = prompt(place.loader(), "code")
     assert "You are in N Code mode now. Another." in text
     assert "You make the change." not in text
+    before = place.loader().deps()
+    mine = "customModePrompts: {ask: {roleDefinition: 'You sing.', groups: [edit]}, x: {}}\n"
+    place.global_modes.write_text(mine + modes_file("code", role="Mine."))
+    theirs = "customModePrompts: {ask: {whenToUse: 'To sing.'}, code: {roleDefinition: 'No.'}}"
+    place.project_modes.write_text(theirs)
+    deps = place.loader().deps()
+    assert "You sing." in told(deps)
+    assert "To sing." not in deps.system_prompt, "the workspace is not trusted"
+    deps = place.loader(trust_workspace=True).deps()
+    assert "- ask: To sing.\n" in deps.system_prompt
+    assert "You sing." in told(deps)
+    assert "Mine." in told(deps, "code"), "a mode of a file is used as it is"
+    ask = deps.catalog["ask"]
+    assert (ask.level, ask.groups) == (Level.BUILT_IN, before.catalog["ask"].groups)
+    assert deps.list_tools("ask") == before.list_tools("ask")
+    assert deps.notices == (
+        f"{place.global_modes}: customModePrompts: there is no built-in mode 'x'",
+    )
 
 
 def test_a_bad_file_leaves_the_others_and_what_has_loaded(place: UserFolders) -> None:
@@ -171,27 +190,6 @@ def test_denials_that_cannot_be_read_stop_the_start(place: UserFolders) -> None:
     assert digests(loader.deps().catalog) == before
 
 
-def test_other_words_for_a_built_in_mode_change_no_right(place: UserFolders) -> None:
-    before = place.loader().deps()
-    mine = "customModePrompts: {ask: {roleDefinition: 'You sing.', groups: [edit]}, x: {}}\n"
-    place.global_modes.write_text(mine + modes_file("code", role="Mine."))
-    theirs = "customModePrompts: {ask: {whenToUse: 'To sing.'}, code: {roleDefinition: 'No.'}}"
-    place.project_modes.write_text(theirs)
-    deps = place.loader().deps()
-    assert "You sing." in told(deps)
-    assert "To sing." not in deps.system_prompt, "the workspace is not trusted"
-    deps = place.loader(trust_workspace=True).deps()
-    assert "- ask: To sing.\n" in deps.system_prompt
-    assert "You sing." in told(deps)
-    assert "Mine." in told(deps, "code"), "a mode of a file is used as it is"
-    ask = deps.catalog["ask"]
-    assert (ask.level, ask.groups) == (Level.BUILT_IN, before.catalog["ask"].groups)
-    assert deps.list_tools("ask") == before.list_tools("ask")
-    assert deps.notices == (
-        f"{place.global_modes}: customModePrompts: there is no built-in mode 'x'",
-    )
-
-
 def test_whatever_happens_to_the_built_in_modes_the_last_version_stays(place: UserFolders) -> None:
     link = place.root / "template"
     link.symlink_to(MODES.parent)
@@ -208,16 +206,14 @@ def test_whatever_happens_to_the_built_in_modes_the_last_version_stays(place: Us
     assert loader.deps().notices == ()
 
 
-@pytest.mark.parametrize(
-    ("make", "is_followed"),
-    [
-        (lambda file: file.mkdir(), False),
-        (os.mkfifo, False),
-        (lambda file: file.symlink_to("nothing"), False),
-        (lambda file: file.symlink_to(file.parents[1] / "outside.yaml"), True),
-        (lambda file: file.write_bytes(b"\xff\xfe\x00"), False),
-        (lambda file: file.write_bytes(b"#" * 10_000_000), False),
-    ],
+@rows(
+    "make is_followed",
+    (lambda file: file.mkdir(), False),
+    (os.mkfifo, False),
+    (lambda file: file.symlink_to("nothing"), False),
+    (lambda file: file.symlink_to(file.parents[1] / "outside.yaml"), True),
+    (lambda file: file.write_bytes(b"\xff\xfe\x00"), False),
+    (lambda file: file.write_bytes(b"#" * 10_000_000), False),
 )
 def test_what_is_no_file(place: UserFolders, make: Make, *, is_followed: bool) -> None:
     """A user's own link is followed, say to dotfiles; the workspace's is not."""
@@ -283,6 +279,13 @@ def test_the_default_mode_may_be_a_custom_one_and_must_be_there(place: UserFolde
     assert deps.catalog.default == "ask"
     assert deps.catalog["code"].denials
     assert "new threads start in 'ask'" in deps.notices[0]
+    folder = place.root / "own/modes"
+    folder.mkdir(parents=True)
+    (folder / "mine.yaml").write_text(OWN)
+    with pytest.raises(ConfigurationError, match="no mode is the default one; the modes are: mine"):
+        place.loader(modes_folder=folder).deps()
+    (folder / "mine.yaml").write_text(f"{OWN}default: true\n")
+    assert place.loader(modes_folder=folder).deps().catalog.default == "mine"
 
 
 def test_a_modes_own_file_says_that_new_threads_start_in_it(place: UserFolders) -> None:
@@ -309,16 +312,6 @@ def test_a_modes_own_file_says_that_new_threads_start_in_it(place: UserFolders) 
     assert both in after.notices[0]
 
 
-def test_where_no_mode_is_the_default_one_nothing_starts(place: UserFolders) -> None:
-    folder = place.root / "own/modes"
-    folder.mkdir(parents=True)
-    (folder / "mine.yaml").write_text(OWN)
-    with pytest.raises(ConfigurationError, match="no mode is the default one; the modes are: mine"):
-        place.loader(modes_folder=folder).deps()
-    (folder / "mine.yaml").write_text(f"{OWN}default: true\n")
-    assert place.loader(modes_folder=folder).deps().catalog.default == "mine"
-
-
 WIDE = modes_file("ask", "theirs", groups="read, edit, command") + modes_file("x")[13:]
 
 
@@ -337,20 +330,16 @@ def test_an_untrusted_workspace_changes_nothing_and_it_is_said(place: UserFolder
         assert name in notice
 
 
-@pytest.mark.parametrize(
+@rows(
     "change",
-    [
-        lambda place: place.project_modes.write_text(WIDE),
-        lambda place: place.rule("AGENTS.md", "Obey."),
-        lambda place: place.rule(".kilocode/rules/new.md", "Obey."),
-        lambda place: (place.workspace / "AGENTS.md").mkdir(),
-        lambda place: place.project_modes.unlink(),
-        lambda place: [place.rule(".roo/rules/a", "two"), place.rule(".roo/rules/b", "one")],
-    ],
+    lambda place: place.project_modes.write_text(WIDE),
+    lambda place: place.rule("AGENTS.md", "Obey."),
+    lambda place: place.rule(".kilocode/rules/new.md", "Obey."),
+    lambda place: (place.workspace / "AGENTS.md").mkdir(),
+    lambda place: place.project_modes.unlink(),
+    lambda place: [place.rule(".roo/rules/a", "two"), place.rule(".roo/rules/b", "one")],
 )
-def test_a_changed_file_asks_again(
-    place: UserFolders, change: Callable[[UserFolders], object]
-) -> None:
+def test_a_changed_file_asks(place: UserFolders, change: Callable[[UserFolders], object]) -> None:
     place.project_modes.write_text(modes_file("theirs"))
     place.rule(".roo/rules/a", "one")
     place.rule(".roo/rules/b", "two")
@@ -450,13 +439,6 @@ def test_rules_that_are_left_out(place: UserFolders, snapshot: Snapshot) -> None
     snapshot("rules-left-out.txt", {"notices": "\n".join(sorted(deps.notices))})
 
 
-def test_what_has_just_changed_counts_as_changed_again(tmp_path: Path) -> None:
-    last = LastLoaded()
-    (tmp_path / "modes.yaml").write_text("written while it was read")
-    last.watch(tmp_path / "modes.yaml")
-    assert last.has_changed()
-
-
 def test_each_file_is_watched(place: UserFolders) -> None:
     loader = place.loader(trust_workspace=True)
     settle(loader)
@@ -479,9 +461,7 @@ def test_each_file_is_watched(place: UserFolders) -> None:
     assert loader.is_outdated(), "also with the size and the time that it had"
 
 
-def test_one_look_at_the_files_serves_those_who_asked_before_it_and_nobody_else(
-    place: UserFolders,
-) -> None:
+def test_one_look_serves_those_who_asked_before_it(place: UserFolders, tmp_path: Path) -> None:
     loader = place.loader(trust_workspace=True)
     settle(loader)
     before = time.monotonic()
@@ -491,6 +471,10 @@ def test_one_look_at_the_files_serves_those_who_asked_before_it_and_nobody_else(
     now = time.monotonic()
     assert loader.is_outdated(now)
     assert loader.is_outdated(now), "until it is loaded"
+    last = LastLoaded()
+    (tmp_path / "modes.yaml").write_text("written while it was read")
+    last.watch(tmp_path / "modes.yaml")
+    assert last.has_changed()
 
 
 def test_revoked_trust_and_a_broken_record_hold_no_longer(place: UserFolders) -> None:
@@ -510,7 +494,7 @@ def test_revoked_trust_and_a_broken_record_hold_no_longer(place: UserFolders) ->
 
 
 @pytest.mark.parametrize("trusted", [True, False])
-def test_names_that_are_no_text(place: UserFolders, trusted: bool) -> None:
+def test_odd_names(place: UserFolders, trusted: bool) -> None:
     folder = place.workspace / ".roo/rules"
     folder.mkdir(parents=True)
     Path(os.fsdecode(os.fsencode(folder) + b"/\xff.md")).write_text("x")
@@ -549,11 +533,16 @@ EDITS = ("write_file", "edit_file")
 FILES = ("custom_modes.yaml", "permissions.yaml", "mine.yaml", "mine.md", "a/b")
 
 
-def test_the_agent_s_own_files_in_the_workspace(place: UserFolders) -> None:
+def test_the_agents_own_files_in_the_workspace(place: UserFolders) -> None:
+    """A command could turn it, and so say which modes there are."""
     deps = load_own(place, workspace=place.root).deps()
     own = ("own/modes/mine.yaml", "own/prompts/mine.md", "trusted.json", "Trusted.json")
     assert judge_edits(deps, "home/custom_modes.yaml", "home/new.yaml", *own) == {"deny"}
     assert judge_edits(deps, "a/home/x") == {"allow"}
+    (place.workspace / "link").symlink_to(place.root / "own")
+    for folder, is_restricted in (("own/modes", False), ("workspace/link/modes", True)):
+        deps = load_own(place, folder).deps()
+        assert (deps.seat("mine").edit_restriction is not None) is is_restricted
 
 
 @pytest.mark.parametrize("where", ["home", "own/modes", "own/prompts"])
@@ -565,15 +554,8 @@ def test_the_agent_s_own_files_are_the_workspace(place: UserFolders, where: str)
     assert deps.seat("mine").edit_restriction is not None, "a command would change it instead"
 
 
-def test_a_link_in_the_workspace_leads_to_the_agent_s_own_files(place: UserFolders) -> None:
-    """A command could turn it, and so say which modes there are."""
-    (place.workspace / "link").symlink_to(place.root / "own")
-    for folder, is_restricted in (("own/modes", False), ("workspace/link/modes", True)):
-        deps = load_own(place, folder).deps()
-        assert (deps.seat("mine").edit_restriction is not None) is is_restricted
-
-
-def test_another_folder_of_built_in_modes(place: UserFolders) -> None:
+def test_another_folder_of_modes(place: UserFolders, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an own ``_base.md`` from the time when each mode had a system prompt of its own."""
     loader, prompt = load_own(place), place.root / "own/prompts/mine.md"
     deps = loader.deps()
     assert (list(deps.catalog), deps.catalog["mine"].level) == (["mine"], Level.BUILT_IN)
@@ -593,19 +575,13 @@ def test_another_folder_of_built_in_modes(place: UserFolders) -> None:
         load_own(place).deps()
     with pytest.raises(ValidationError, match="does not point to a directory"):
         place.settings(modes_folder=place.root / "none")
-
-
-def test_a_prompt_that_uses_what_there_is_not(
-    place: UserFolders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As an own ``_base.md`` from the time when each mode had a system prompt of its own."""
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string("{{ name }}")
     monkeypatch.setattr(Environment, "get_template", lambda *_: template)
     with pytest.raises(ConfigurationError, match=r"_base.md: 'name' is undefined; .* modes, rules"):
         place.loader().deps()
 
 
-async def test_ignore_files_hold_in_any_workspace(place: UserFolders) -> None:
+async def test_ignore_files_hold_anywhere_and_broken_ones_are_told(place: UserFolders) -> None:
     """Not trusted, and a mode and a rule that allow the call: nobody is even asked."""
     place.permissions.write_text("read_file: allow\nwrite_file: allow")
     place.rule("shut/in.txt", "needle")
@@ -617,9 +593,6 @@ async def test_ignore_files_hold_in_any_workspace(place: UserFolders) -> None:
     assert [text.partition(":")[0] for text in results[:2]] == ["InvalidCallError"] * 2
     assert "No match" in results[2]
     assert (place.workspace / "shut/in.txt").read_text() == "needle"
-
-
-def test_a_broken_ignore_file_is_told(place: UserFolders) -> None:
     place.trust()
     place.rule("AGENTS.md", "Be kind.")
     place.rule(".rooignore", "AGENTS.md")

@@ -9,6 +9,7 @@ from langchain_core.messages.tool import tool_call_chunk
 from modeshift.messages.from_model import CUT_OFF, REFUSED, check_answer
 from modeshift.modes.errors import ProviderError
 from modeshift.tools.toolbox import BROKEN
+from tests.tables import rows
 
 CALL: Any = {"name": "read_file", "args": {"path": "a"}, "id": "1", "type": "tool_call"}
 THOUGHT: Any = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
@@ -23,19 +24,17 @@ def check(metadata: dict[str, Any], text: Any = "", *calls: Any) -> AIMessage:
     return check_answer(answer)
 
 
-@pytest.mark.parametrize(
+@rows(
     "metadata",
-    [
-        {"model_provider": "openai", "finish_reason": "stop"},
-        {"model_provider": "openai", "finish_reason": "tool_calls"},
-        {"model_provider": "openai", "status": "completed"},
-        {"model_provider": "anthropic", "stop_reason": "tool_use"},
-        {"model_provider": "ollama", "done_reason": "stop"},
-        {"model_provider": "groq", "finish_reason": "tool_callstool_calls"},
-        {"model_provider": "google_genai", "finish_reason": "STOP"},
-        {"model_provider": "another"},
-        {},
-    ],
+    {"model_provider": "openai", "finish_reason": "stop"},
+    {"model_provider": "openai", "finish_reason": "tool_calls"},
+    {"model_provider": "openai", "status": "completed"},
+    {"model_provider": "anthropic", "stop_reason": "tool_use"},
+    {"model_provider": "ollama", "done_reason": "stop"},
+    {"model_provider": "groq", "finish_reason": "tool_callstool_calls"},
+    {"model_provider": "google_genai", "finish_reason": "STOP"},
+    {"model_provider": "another"},
+    {},
 )
 def test_complete_answers(metadata: dict[str, Any]) -> None:
     """The Responses API has a status and no reason; Ollama has its own name for it."""
@@ -43,15 +42,13 @@ def test_complete_answers(metadata: dict[str, Any]) -> None:
     assert check(metadata, "words").text == "words"
 
 
-@pytest.mark.parametrize(
+@rows(
     "metadata",
-    [
-        {"model_provider": "openai", "status": "incomplete"},
-        {"model_provider": "openai", **TOO_LONG},
-        {"model_provider": "ollama", "done_reason": "length"},
-        {"model_provider": "anthropic", "stop_reason": "model_context_window_exceeded"},
-        {"model_provider": "google_genai", "finish_reason": "MAX_TOKENS"},
-    ],
+    {"model_provider": "openai", "status": "incomplete"},
+    {"model_provider": "openai", **TOO_LONG},
+    {"model_provider": "ollama", "done_reason": "length"},
+    {"model_provider": "anthropic", "stop_reason": "model_context_window_exceeded"},
+    {"model_provider": "google_genai", "finish_reason": "MAX_TOKENS"},
 )
 def test_answers_that_were_cut_off(metadata: dict[str, Any]) -> None:
     (why,) = check(metadata, "", CALL).tool_calls[0]["args"].values()
@@ -73,15 +70,13 @@ def test_answers_that_were_declined(metadata: dict[str, Any]) -> None:
     assert check(metadata, "No.").text == "No."
 
 
-@pytest.mark.parametrize(
-    ("content", "more"),
-    [
-        ([{"type": "text", "text": None}], {}),
-        ([{"type": ["text"], "text": "So."}], {}),
-        ([{"text": "So."}], {}),
-        ([{"type": "thinking", "thinking": float("inf")}], {}),
-        ("So.", {"extra_content": {"1": float("nan")}}),
-    ],
+@rows(
+    "content more",
+    ([{"type": "text", "text": None}], {}),
+    ([{"type": ["text"], "text": "So."}], {}),
+    ([{"text": "So."}], {}),
+    ([{"type": "thinking", "thinking": float("inf")}], {}),
+    ("So.", {"extra_content": {"1": float("nan")}}),
 )
 def test_answers_that_no_client_could_send_back(content: Any, more: Any) -> None:
     """Stored, they would be the end of the thread: each later request would fail."""
@@ -98,17 +93,15 @@ def test_an_answer_with_no_reason_or_an_unknown_one() -> None:
     assert why == "the model stopped for a reason that is not known here: 'pause_turn'"
 
 
-@pytest.mark.parametrize(
-    ("pieces", "args"),
-    [
-        (['{"path": "a"}'], {"path": "a"}),
-        (['{"path"', ': "a"}'], {"path": "a"}),
-        ([""], {}),
-        (['{"path": "a\n"}'], {"path": "a\n"}),
-        (['{"path": "a'], None),
-        (['{"path": "a"}', "x"], None),
-        (["[1]"], None),
-    ],
+@rows(
+    "pieces args",
+    (['{"path": "a"}'], {"path": "a"}),
+    (['{"path"', ': "a"}'], {"path": "a"}),
+    ([""], {}),
+    (['{"path": "a\n"}'], {"path": "a\n"}),
+    (['{"path": "a'], None),
+    (['{"path": "a"}', "x"], None),
+    (["[1]"], None),
 )
 def test_a_streamed_call_is_read_strictly(pieces: list[str], args: Any) -> None:
     """What LangChain makes of it does not count."""
@@ -125,21 +118,19 @@ def test_a_streamed_call_is_read_strictly(pieces: list[str], args: Any) -> None:
     assert call["args"] == args if args is not None else list(call["args"]) == [BROKEN]
 
 
-@pytest.mark.parametrize(
-    ("content", "kept"),
-    [
-        ("a\ud83d\ude00b", "a\U0001f600b"),
-        ("a\ud83db", "a\ufffdb"),
-        ([{"type": "text", "text": "a"}, "b"], "ab"),
-        ([{"type": "text", "text": "\n"}, {"type": "tool_use", "id": "1"}], ""),
-        ([SIGNED], [SIGNED]),
-        ([GEMINIS], [GEMINIS]),
-        ([THOUGHT, "a\ud83d"], [THOUGHT, {"type": "text", "text": "a\ufffd"}]),
-        (
-            [{"type": "thinking", "thinking": "\ud83d\ude00", "signature": " "}],
-            [{"type": "thinking", "thinking": "\U0001f600", "signature": " "}],
-        ),
-    ],
+@rows(
+    "content kept",
+    ("a\ud83d\ude00b", "a\U0001f600b"),
+    ("a\ud83db", "a\ufffdb"),
+    ([{"type": "text", "text": "a"}, "b"], "ab"),
+    ([{"type": "text", "text": "\n"}, {"type": "tool_use", "id": "1"}], ""),
+    ([SIGNED], [SIGNED]),
+    ([GEMINIS], [GEMINIS]),
+    ([THOUGHT, "a\ud83d"], [THOUGHT, {"type": "text", "text": "a\ufffd"}]),
+    (
+        [{"type": "thinking", "thinking": "\ud83d\ude00", "signature": " "}],
+        [{"type": "thinking", "thinking": "\U0001f600", "signature": " "}],
+    ),
 )
 def test_what_is_kept_of_the_content(content: Any, kept: Any) -> None:
     assert check({}, content, CALL).content == kept

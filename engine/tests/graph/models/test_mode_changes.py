@@ -17,6 +17,7 @@ from tests.harness.conversation import APPROVE, Conversation, make_agent
 from tests.harness.root import ENGINE
 from tests.provider.script import Failure, call, say
 from tests.provider.server import serving
+from tests.tables import rows
 
 DOCS = (ENGINE / "docs/mode-changes.md").read_text(encoding="utf-8")
 ELSEWHERE = "at `OPENAI_BASE_URL`"
@@ -47,9 +48,7 @@ def test_the_page_has_every_way() -> None:
 
 
 @pytest.mark.parametrize("wanted", get_args(ToolsWay))
-def test_no_way_is_taken_that_the_client_has_not(
-    monkeypatch: pytest.MonkeyPatch, wanted: str
-) -> None:
+def test_no_way_is_taken_that_there_is_not(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
     for model, possible in (
         ("anthropic:claude-fable-5-2", "tool_changes"),
@@ -60,15 +59,13 @@ def test_no_way_is_taken_that_the_client_has_not(
         )
 
 
-@pytest.mark.parametrize(
-    ("window", "setting", "way", "why"),
-    [
-        (None, "auto", "rewrite", "does not say its window"),
-        (4096, "auto", "rewrite", "room for append"),
-        (16_384, "auto", "append", "of its window of 16,384"),
-        (4096, "append", "append", "MODE_CHANGES"),
-        (16_384, "rewrite", "rewrite", "MODE_CHANGES"),
-    ],
+@rows(
+    "window setting way why",
+    (None, "auto", "rewrite", "does not say its window"),
+    (4096, "auto", "rewrite", "room for append"),
+    (16_384, "auto", "append", "of its window of 16,384"),
+    (4096, "append", "append", "MODE_CHANGES"),
+    (16_384, "rewrite", "rewrite", "MODE_CHANGES"),
 )
 async def test_all_tools_are_declared_where_the_window_has_room(
     workspace: Path,
@@ -107,13 +104,11 @@ async def test_all_tools_are_declared_where_the_window_has_room(
     assert models.service(seat.mode).fields.way == (setting if setting != "auto" else "append")
 
 
-@pytest.mark.parametrize(
-    ("model", "wanted"),
-    [
-        ("anthropic:claude-sonnet-5-5", "auto"),
-        ("anthropic:claude-sonnet-5", "auto"),
-        ("openai:deepseek-v4-flash", "allowed_tools"),
-    ],
+@rows(
+    "model wanted",
+    ("anthropic:claude-sonnet-5-5", "auto"),
+    ("anthropic:claude-sonnet-5", "auto"),
+    ("openai:deepseek-v4-flash", "allowed_tools"),
 )
 async def test_a_refusal_in_whatever_words(
     tmp_path: Path,
@@ -145,12 +140,10 @@ async def test_a_refusal_in_whatever_words(
     assert all("not sent from now on" in told for told in caplog.messages)
 
 
-@pytest.mark.parametrize(
-    ("model", "wanted", "unknown"),
-    [
-        ("openai:qwen3", "allowed_tools", None),
-        ("openai:deepseek-v4-flash", "allowed_tools", "allowed_tools"),
-    ],
+@rows(
+    "model wanted unknown",
+    ("openai:qwen3", "allowed_tools", None),
+    ("openai:deepseek-v4-flash", "allowed_tools", "allowed_tools"),
 )
 async def test_a_service_that_refuses_the_way(
     tmp_path: Path,

@@ -86,9 +86,7 @@ def test_what_a_server_says(
     assert {*keys} == expected[model.partition(":")[0]]
 
 
-async def test_a_server_that_is_not_there_is_asked_again(
-    monkeypatch: pytest.MonkeyPatch, workspace: Path
-) -> None:
+async def test_absent_servers_are_asked(monkeypatch: pytest.MonkeyPatch, workspace: Path) -> None:
     """And once it has answered, not any more."""
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
     monkeypatch.setenv("OPENAI_API_BASE", "http://127.0.0.1:1/v1")
@@ -108,7 +106,8 @@ async def test_a_server_that_is_not_there_is_asked_again(
         assert (models.window(mode), len(keys)) == (8192, 2)
 
 
-def test_what_the_user_says_counts_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_user_says_counts_and_nobody_asks_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cassette has no such request."""
     mode = load_catalog()["ask"]
     with saying(monkeypatch, {"/api/show": SHOWN}):
         for given, window in (({}, 16_384), ({"num_ctx": 4096}, 4096)):
@@ -119,10 +118,6 @@ def test_what_the_user_says_counts_before_it(monkeypatch: pytest.MonkeyPatch) ->
         models = Models("ollama:qwen3", 8192, asks_servers=True)
         models.learn(mode)
         assert models.window(mode) == 8192
-
-
-def test_who_does_not_want_to_ask_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cassette has no such request."""
     mode = load_catalog()["ask"]
     with saying(monkeypatch, {"/api/show": SHOWN}) as keys:
         models = Models("ollama:qwen3")

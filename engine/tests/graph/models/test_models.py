@@ -1,4 +1,4 @@
-"""What a model needs before it can be asked, and the limits that it is asked within."""
+"""What a model needs before it is asked, its limits, its errors; and the model that is offline."""
 
 import asyncio
 import sys
@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator
 from itertools import repeat
 from typing import Any
 
+import httpx2
 import pytest
+from langchain_core.exceptions import ModelTimeoutError
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import ChatGenerationChunk
@@ -14,11 +16,15 @@ from typing_extensions import override
 
 from modeshift.models.bound_model import BoundModel, call_model
 from modeshift.models.loading import load_model
+from modeshift.models.offline import HELP, OfflineModel, parse, respond
+from modeshift.models.provider_errors import is_worth_another_try, provider_error
 from modeshift.models.providers import PROVIDERS, TIME_LIMIT
 from modeshift.models.service import ModelService
 from modeshift.modes.errors import ConfigurationError, ProviderError
 from modeshift.testing.plugin import Snapshot
+from tests.harness.conversation import APPROVE, REJECT, Conversation, edit
 from tests.harness.root import ENGINE
+from tests.tables import rows
 
 
 def test_what_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot) -> None:
@@ -41,21 +47,17 @@ def test_what_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch, snapshot: Snapsh
     snapshot("models.txt", told)
 
 
-@pytest.mark.parametrize(
-    ("variable", "value", "name"),
-    [
-        ("OPENAI_BASE_URL", "127.0.0.1:8080/v1", "openai:qwen3"),
-        ("OPENAI_API_BASE", "ftp://server/v1", "openai:qwen3"),
-        ("ANTHROPIC_BASE_URL", "http://", "anthropic:claude-sonnet-5-5"),
-        ("OLLAMA_HOST", "http://a:port", "ollama:qwen3"),
-        ("OPENAI_BASE_URL", "http://user:hunter2pass@127.0.0.1:1/v1", "openai:qwen3"),
-        ("OPENAI_BASE_URL", "http://127.0.0.1:1/v1?api_key=hunter2pass", "openai:qwen3"),
-        ("OLLAMA_HOST", "user:hunter2pass@somewhere:11434", "ollama:qwen3"),
-    ],
+@rows(
+    "variable value name",
+    ("OPENAI_BASE_URL", "127.0.0.1:8080/v1", "openai:qwen3"),
+    ("OPENAI_API_BASE", "ftp://server/v1", "openai:qwen3"),
+    ("ANTHROPIC_BASE_URL", "http://", "anthropic:claude-sonnet-5-5"),
+    ("OLLAMA_HOST", "http://a:port", "ollama:qwen3"),
+    ("OPENAI_BASE_URL", "http://user:hunter2pass@127.0.0.1:1/v1", "openai:qwen3"),
+    ("OPENAI_BASE_URL", "http://127.0.0.1:1/v1?api_key=hunter2pass", "openai:qwen3"),
+    ("OLLAMA_HOST", "user:hunter2pass@somewhere:11434", "ollama:qwen3"),
 )
-def test_an_address_that_is_none(
-    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, name: str
-) -> None:
+def test_bad_address(monkeypatch: pytest.MonkeyPatch, variable: str, value: str, name: str) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
     monkeypatch.setenv(variable, value)
     with pytest.raises(ConfigurationError, match=f"needs {variable} (to be|without)") as caught:
@@ -64,13 +66,10 @@ def test_an_address_that_is_none(
     assert "hunter2" not in str(caught.value)
 
 
-def test_ollamas_address_may_be_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addresses_and_keys_of_local_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     for value in ("127.0.0.1:11434", "somewhere", "http://somewhere:11434"):
         monkeypatch.setenv("OLLAMA_HOST", value)
         load_model("ollama:qwen3")
-
-
-def test_a_local_server_needs_no_key_and_keeps_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1")
     assert key_of("openai:qwen3") == "none"
     monkeypatch.setenv("OPENAI_API_KEY", "my-key")
@@ -78,9 +77,6 @@ def test_a_local_server_needs_no_key_and_keeps_one(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:8080")
     with pytest.raises(ConfigurationError, match="needs ANTHROPIC_API_KEY"):
         load_model("anthropic:claude-sonnet-5-5")
-
-
-def test_a_key_that_no_header_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     for key in ("a-key\n", " a-key", "a\nkey", "schl\u00fcssel"):
         monkeypatch.setenv("OPENAI_API_KEY", key)
         with pytest.raises(ConfigurationError, match="needs OPENAI_API_KEY without spaces"):
@@ -132,14 +128,11 @@ async def ask_slow(pause: Any, **options: Any) -> str:
     return (await call_model(bound, [HumanMessage("go")], {})).text
 
 
-async def test_the_time_limit_holds_for_a_client_that_has_none() -> None:
+async def test_the_time_limit_starts_with_each_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop's clock is put forward by two thirds of the limit before each word."""
     with pytest.raises(ProviderError, match=r"\(tried 3 times\): no answer in time"):
         async with asyncio.timeout(20):
             await ask_slow(asyncio.Event().wait, time_limit=0.01, first_wait=0)
-
-
-async def test_the_time_limit_starts_anew_with_each_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The loop's clock is put forward by two thirds of the limit before each word."""
     loop = asyncio.get_running_loop()
     clock = loop.time
     passed = 0.0
@@ -158,3 +151,123 @@ def test_the_extras_are_those_of_the_project() -> None:
     text = (ENGINE / "pyproject.toml").read_text()
     for provider in PROVIDERS.values():
         assert f'{provider.extra} = ["langchain-{provider.extra}>=' in text
+
+
+def of_mistral(status: int) -> Exception:
+    request = httpx2.Request("POST", "http://127.0.0.1:1")
+    response = httpx2.Response(status, headers={"retry-after": "7"}, request=request)
+    return httpx2.HTTPStatusError("no", request=request, response=response)
+
+
+def test_errors_that_may_pass(snapshot: Snapshot) -> None:
+    """Also those of clients without LangChain's classes: Ollama's, Mistral's; the last may not."""
+    errors = [
+        *(ModelTimeoutError("Request timed out."), TimeoutError(), httpx2.ReadTimeout("")),
+        *(httpx2.ConnectError("All failed"), of_mistral(529), of_mistral(429), ValueError("no")),
+    ]
+    assert [is_worth_another_try(error) for error in errors] == [True] * 6 + [False]
+    told = [str(provider_error(error, "ollama:qwen3", 3, has_begun=False)) for error in errors]
+    snapshot("provider-errors.txt", "".join(f"{text}\n" for text in told))
+
+
+@pytest.mark.parametrize("before", ["", "x" * 590, "x1" * 9_900])
+def test_no_error_holds_a_secret(monkeypatch: pytest.MonkeyPatch, before: str) -> None:
+    """Not even if the text is cut in the middle of it."""
+    monkeypatch.setenv("MY_TOKEN", "correct-horse-battery")
+    monkeypatch.setenv("DATABASE", "postgresql://me:staple-of-mine@localhost/db")
+    error = RuntimeError(f"{before} correct-horse-battery staple-of-mine sk-or-v1-0123456789abcdef")
+    said = str(provider_error(error, "openai:x", 1, has_begun=False))
+    for part in ("correct", "staple", "sk-or"):
+        assert part not in said
+
+
+@rows(
+    "text steps",
+    ("list", "list_files {}"),
+    ("read a b.txt", "read_file {'path': 'a b.txt'}"),
+    ("search a in b in src", "search_files {'regex': 'a in b', 'path': 'src'}"),
+    ("write a.txt: x: y", "write_file {'path': 'a.txt', 'content': 'x: y'}"),
+    (r"write a.txt: x\ny", r"write_file {'path': 'a.txt', 'content': 'x\ny'}"),
+    (
+        "replace a b with c d in e",
+        "edit_file {'path': 'e', 'edits': [{'old': 'a b', 'new': 'c d'}]}",
+    ),
+    ("run make && make test", "execute_command {'command': 'make && make test'}"),
+    ("switch to code", "switch_mode {'mode_slug': 'code', 'reason': 'You told me to.'}"),
+    ('call mcp__git__log {"n": 1}', "mcp__git__log {'n': 1}"),
+    ("call mcp__git__log", "mcp__git__log {}"),
+    ("ask: Why?", "ask_followup_question {'question': 'Why?'}"),
+    ("done: all of it", "attempt_completion {'result': 'all of it'}"),
+    (
+        "read a & write b: x & y & list\n\n list",
+        "read_file {'path': 'a'} & write_file {'path': 'b', 'content': 'x & y'} & "
+        "list_files {}\nlist_files {}",
+    ),
+)
+def test_lines_are_steps_and_ampersands_join_commands(text: str, steps: str) -> None:
+    parsed = (" & ".join(f"{name} {args}" for name, args in step.calls) for step in parse(text))
+    assert "\n".join(parsed) == steps
+
+
+def test_a_todo_list_and_what_gets_help() -> None:
+    ((_, args),) = parse("todo: a; b;")[0].calls
+    assert [each["content"] for each in args["todos"]] == ["a", "b"]
+    no_commands = ("hello", "", "read", "switch to", "write x", "call x {a}")
+    for text in (*no_commands, "list\nplease", "hello & list", "write x & list"):
+        assert parse(text) == [], text
+        assert OfflineModel().invoke([HumanMessage(text)]).text == HELP
+
+
+async def test_a_stream_adds_up_to_the_answer() -> None:
+    bound = OfflineModel().bind_tools([{"name": "list_files", "description": "", "parameters": {}}])
+    for text in ("hello", "list"):
+        pieces: Any = [piece async for piece in bound.astream(text)]
+        assert len(pieces) > 1
+        whole = pieces[0] + pieces[1:]
+        said = await bound.ainvoke(text)
+        assert (whole.text, whole.tool_calls) == (said.text, said.tool_calls)
+        assert whole.usage_metadata == said.usage_metadata
+
+
+MODES = """You work in modes.
+
+The modes there are:
+
+- look: To answer questions.
+- draft: To write a plan.
+- build: To write, change and run files.
+"""
+
+
+@rows(
+    "line modes mode",
+    ("write a.md: x", MODES, "draft"),
+    ("write a.py: x", MODES, "build"),
+    ("write a.md: x & run ls", MODES, "build"),
+    (
+        "write a.md: x",
+        "\nThe modes there are:\n\n- make: To write anything.\n- and more: not here\n",
+        "make",
+    ),
+    ("run ls", "no modes", None),
+)
+def test_it_asks_for_a_mode_that_there_is(line: str, modes: str, mode: str | None) -> None:
+    """By what the modes say of themselves; None if none of them says that it has the tool."""
+    answer = respond([SystemMessage(modes), HumanMessage(line)], {"switch_mode"})
+    assert [call["args"]["mode_slug"] for call in answer.tool_calls] == ([mode] if mode else [])
+    assert ("refused: this mode has no tool" in answer.text) is (mode is None)
+
+
+async def test_a_refused_line_is_left_and_the_next_one_done(talk: Conversation) -> None:
+    await talk.say("write a.txt: x\nlist")
+    await talk.decide(REJECT)
+    report = (await talk.messages())[-1].text
+    assert "- write a.txt: x: refused: " in report
+    assert "- list: . is empty." in report
+    await talk.say("run ls\nwrite plan.md: x")
+    await talk.decide(edit("switch_mode", mode_slug="architect", reason="rather"))
+    assert [each["name"] for each in await talk.waiting()] == ["write_file"]
+    await talk.decide(APPROVE)
+    report = (await talk.messages())[-1].text
+    assert "- run ls: refused: this mode has no tool for it." in report
+    assert "- write plan.md: x: Created plan.md" in report

@@ -11,8 +11,7 @@ from modeshift.models.loading import load_model
 from modeshift.models.providers import HARMLESS, check_parameters
 from modeshift.modes.errors import ConfigurationError
 from modeshift.testing.plugin import Snapshot
-from tests.graph.models.byte_server import serving_bytes
-from tests.graph.models.shapes import ANTHROPIC, VLLM
+from tests.graph.models.shapes import ANTHROPIC, VLLM, serving_bytes
 from tests.harness.conversation import Conversation, open_thread
 from tests.harness.place import UserFolders, modes_file
 
@@ -45,9 +44,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_VERSION", "2026-01-01")
 
 
-async def test_a_mode_s_win_over_the_setting_s(
-    place: UserFolders, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_modes_win_over_settings(place: UserFolders, monkeypatch: pytest.MonkeyPatch) -> None:
     parameters = {"temperature": 0.5, "max_tokens": 7, "extra_body": {"top_k": 3}}
     own = rest(max_completion_tokens=8, reasoning_effort="high")
     place.global_modes.write_text(modes_file("own", rest=own))
@@ -62,9 +59,7 @@ async def test_a_mode_s_win_over_the_setting_s(
     assert [special.get(name) for name in names] == [0.5, 8, 3, "high"]
 
 
-async def test_the_user_s_thinking_wins_over_ours(
-    place: UserFolders, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_users_thinking_wins(place: UserFolders, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest models of Anthropic's are sent ``block_binding`` otherwise."""
     own = {"type": "adaptive", "display": "summarized"}
     with serving_bytes([ANTHROPIC.last[0]]) as server:
@@ -136,9 +131,7 @@ async def test_a_workspace_s_mode_cannot_redirect_requests_or_take_keys(
     assert (elsewhere.requests, body["seed"], body["model"]) == ([], 5, "m")
 
 
-def test_the_setting_is_for_the_models_of_one_provider(
-    place: UserFolders, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_setting_is_an_object(place: UserFolders, monkeypatch: pytest.MonkeyPatch) -> None:
     text = modes_file("own", rest="    model: ollama:qwen3\n")
     place.global_modes.write_text(text)
     settings = place.settings(model="openai:m", model_parameters={"seed": 5})
@@ -147,9 +140,6 @@ def test_the_setting_is_for_the_models_of_one_provider(
     assert seeds == [5, None]
     chosen = [settings.with_model(name).model_parameters for name in ("openai:n", "offline")]
     assert chosen == [{"seed": 5}, {}]
-
-
-def test_the_setting_is_a_json_object(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODEL_PARAMETERS", '{"reasoning": {"effort": "low"}}')
     assert Settings().model_parameters == {"reasoning": {"effort": "low"}}
     for text in ("reasoning=low", "[1]", "5", '{"a": '):

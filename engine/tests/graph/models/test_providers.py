@@ -252,9 +252,7 @@ A, B = ({"role": "user", "content": text} for text in "ab")
 
 
 @pytest.mark.parametrize(("name", "is_streamed"), [(name, False) for name in MODELS])
-async def test_every_provider_takes_what_a_client_supplies(
-    start: Start, workspace: Path, name: str
-) -> None:
+async def test_each_provider_takes_clients_words(start: Start, workspace: Path, name: str) -> None:
     histories: list[list[dict[str, Any]]] = [
         [{"role": "assistant", "content": "Hello! How can I help?"}, A],
         [A, {"role": "assistant", "content": ""}],
@@ -319,9 +317,7 @@ async def test_calls_as_other_servers_send_them(start: Start) -> None:
 
 @pytest.mark.filterwarnings("ignore:The v3 streaming protocol")
 @pytest.mark.parametrize("name", MODELS)
-async def test_a_client_that_listens_to_protocol_events(
-    workspace: Path, serve: Serve, name: str
-) -> None:
+async def test_a_client_that_gets_protocol_events(workspace: Path, serve: Serve, name: str) -> None:
     """The history is as ever, half a call does not run, and nothing is asked for twice."""
     half = (Call("write_file", HALF),)
     cut = Answer(TALE, ending="broken", events=4)

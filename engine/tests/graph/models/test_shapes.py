@@ -14,9 +14,23 @@ from modeshift.messages.instructions import remove_instructions
 from modeshift.models.loading import Models
 from modeshift.modes.errors import ProviderError
 from modeshift.testing.plugin import Snapshot
-from tests.graph.models.byte_server import EVENTS, ByteServer, Reply, events, serving_bytes, whole
-from tests.graph.models.shapes import ANTHROPIC, ARGS, AZURE, KIMI, SHAPES, VLLM, Shape
+from tests.graph.models.shapes import (
+    ANTHROPIC,
+    ARGS,
+    AZURE,
+    EVENTS,
+    KIMI,
+    SHAPES,
+    VLLM,
+    ByteServer,
+    Reply,
+    Shape,
+    events,
+    serving_bytes,
+    whole,
+)
 from tests.harness.conversation import Conversation, make_agent
+from tests.tables import rows
 
 AZURE_FILTERED = {"content_filter_results": {"hate": {"filtered": False}}}
 REASONS = ("finish_reason", "stop_reason", "done_reason", "status")
@@ -51,9 +65,7 @@ def list_sent_back(body: dict[str, Any]) -> list[Any]:
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # a list is no text to OpenAI's
 @pytest.mark.parametrize("name", SHAPES)
-async def test_a_call_and_the_next_request(
-    talking: Talking, name: str, *, is_streamed: bool
-) -> None:
+async def test_a_call_and_what_follows(talking: Talking, name: str, *, is_streamed: bool) -> None:
     shape = SHAPES[name]
     replies = [shape.streamed if is_streamed else shape.whole, shape.last[is_streamed]]
     with talking(shape, replies, is_streamed=is_streamed) as (talk, server):
@@ -185,9 +197,7 @@ async def test_a_server_of_ones_own_fails(talking: Talking, snapshot: Snapshot) 
 
 
 @pytest.mark.parametrize("shape", [AZURE, VLLM], ids=["azure_openai", "openai"])
-async def test_an_answer_of_which_azure_filtered_all(
-    talking: Talking, shape: Shape, *, is_streamed: bool
-) -> None:
+async def test_azure_filtered_it_all(talking: Talking, shape: Shape, *, is_streamed: bool) -> None:
     """It leaves out the message too."""
     choice = {"index": 0, "finish_reason": "content_filter", **AZURE_FILTERED}
     filtered = [whole({"choices": [choice]}), events({"choices": [choice]})]
@@ -227,13 +237,11 @@ async def test_a_call_that_the_service_refuses(talking: Talking, *, is_streamed:
 BUSY = {"error": {"message": "Upstream is busy.", "code": 429}}
 
 
-@pytest.mark.parametrize(
-    ("busy", "is_asked_again"),
-    [
-        (whole(BUSY), True),  # OpenRouter's, in a whole answer
-        (whole(BUSY, 429, {"retry-after-ms": "1"}), True),
-        (whole(BUSY, 429, {"retry-after-ms": "61000", "retry-after": "1"}), False),
-    ],
+@rows(
+    "busy is_asked_again",
+    (whole(BUSY), True),  # OpenRouter's, in a whole answer
+    (whole(BUSY, 429, {"retry-after-ms": "1"}), True),
+    (whole(BUSY, 429, {"retry-after-ms": "61000", "retry-after": "1"}), False),
 )
 async def test_how_long_a_service_wants_to_be_left_alone(
     talking: Talking, busy: Reply, *, is_asked_again: bool

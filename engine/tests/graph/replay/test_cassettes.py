@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ from tests.harness.recording import KEYS, MANNERS, MODELS
 from tests.harness.root import ENGINE
 from tests.harness.selection import list_tests
 from tests.provider.server import KEY, SOURCE
+from tests.tables import rows
 
 CASSETTES = ENGINE / "tests/cassettes"
 FILES = sorted(CASSETTES.rglob("*.yaml"))
@@ -171,16 +173,14 @@ def answer_with(body: str | bytes) -> dict[str, Any]:
 SENT: Any = {"model": "m", "messages": [{"role": "user", "content": "a\nb"}], "stream": True}
 
 
-@pytest.mark.parametrize(
-    ("method", "uri", "sent", "texts"),
-    [
-        ("POST", "https://a/v1", dict(reversed(SENT.items())), None),
-        ("GET", "https://a/v1", SENT, ["method: GET != POST"]),
-        ("POST", "https://a/v2", SENT, ["uri: https://a/v2 != https://a/v1"]),
-        ("POST", "https://a/v1", {**SENT, "stream": 1}, ["-stream: true", "+stream: 1"]),
-        ("POST", "https://a/v1", {**SENT, "messages": []}, ["request 1 of 1 is not", "-    b"]),
-        ("POST", "https://a/v1", {**SENT, "model": "x\n" * 400}, ["... and ", " more lines"]),
-    ],
+@rows(
+    "method uri sent texts",
+    ("POST", "https://a/v1", dict(reversed(SENT.items())), None),
+    ("GET", "https://a/v1", SENT, ["method: GET != POST"]),
+    ("POST", "https://a/v2", SENT, ["uri: https://a/v2 != https://a/v1"]),
+    ("POST", "https://a/v1", {**SENT, "stream": 1}, ["-stream: true", "+stream: 1"]),
+    ("POST", "https://a/v1", {**SENT, "messages": []}, ["request 1 of 1 is not", "-    b"]),
+    ("POST", "https://a/v1", {**SENT, "model": "x\n" * 400}, ["... and ", " more lines"]),
 )
 def test_what_a_request_may_not_differ_in(
     tmp_path: Path, method: str, uri: str, sent: Any, texts: list[str] | None
@@ -368,10 +368,8 @@ def test_no_test_reaches_further_than_this_machine(host: str) -> None:
     with socket.socket(family) as tcp, socket.socket(family, socket.SOCK_DGRAM) as udp:
         for attempt in (
             lambda: socket.create_connection((host, 443), timeout=1),
-            lambda: tcp.connect((host, 443)),
-            lambda: tcp.connect_ex((host, 443)),
-            lambda: udp.connect((host, 443)),
-            lambda: udp.sendto(b"", (host, 53)),
+            *(lambda: tcp.connect((host, 443)), lambda: tcp.connect_ex((host, 443))),
+            *(lambda: udp.connect((host, 443)), lambda: udp.sendto(b"", (host, 53))),
         ):
             with pytest.raises(AssertionError, match="a test wants to"):
                 attempt()
@@ -402,37 +400,37 @@ def test_the_file_holds_whatever_is_sent(tmp_path: Path) -> None:
 KEYED = {"OPENAI_API_KEY": KEY}
 
 
-@pytest.mark.parametrize(
-    ("typed", "environment", "options", "text"),
-    [
-        (None, {"T": "a_test"}, "-k a_test", "openai     the scripted"),
-        (None, KEYED, None, "cost money, and nobody is here to ask: set YES=1, or SCRIPTED=1"),
-        ("n", KEYED, None, "openai     the REAL service"),
-        ("y", KEYED, "--real=openai", "anthropic  the scripted provider"),
-        (None, {**KEYED, "SCRIPTED": "1"}, "", "openai     the scripted"),
-        (None, {**KEYED, "YES": "1"}, "--real=openai", "openai     the REAL"),
-    ],
-)
-def test_nothing_is_spent_unasked(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    typed: str | None,
-    environment: dict[str, str],
-    options: str | None,
-    text: str,
-) -> None:
+def ask_to_record(
+    record: ModuleType, patch: pytest.MonkeyPatch, typed: str | None, environment: dict[str, str]
+) -> list[str] | None:
     """How ``make record`` would run pytest; ``typed`` is typed at a terminal, if there is one."""
     ours, theirs = os.openpty()
     with os.fdopen(theirs) as terminal:
         for name, value in environment.items():
-            monkeypatch.setenv(name, value)
+            patch.setenv(name, value)
         if typed is not None:
             os.write(ours, f"{typed}\n".encode())
-            monkeypatch.setattr("sys.stdin", terminal)
-        command = record.options_for_pytest()
+            patch.setattr("sys.stdin", terminal)
+        command: list[str] | None = record.options_for_pytest()
     os.close(ours)
-    marked = "-m vcr" if "T" in environment else "-m conversation"
-    assert command == (
-        None if options is None else f"{marked} {RECORD} --verbose {options}".split()
-    )
+    return command
+
+
+@rows(
+    "typed given options text",
+    (None, {"T": "a_test"}, "-k a_test", "openai     the scripted"),
+    (None, KEYED, None, "cost money, and nobody is here to ask: set YES=1, or SCRIPTED=1"),
+    ("n", KEYED, None, "openai     the REAL service"),
+    ("y", KEYED, "--real=openai", "anthropic  the scripted provider"),
+    (None, {**KEYED, "SCRIPTED": "1"}, "", "openai     the scripted"),
+    (None, {**KEYED, "YES": "1"}, "--real=openai", "openai     the REAL"),
+)
+def test_nothing_is_spent_unasked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    typed: str | None, given: dict[str, str], options: str | None, text: str,
+) -> None:  # fmt: skip
+    command = ask_to_record(record, monkeypatch, typed, given)
+    marked = "-m vcr" if "T" in given else "-m conversation"
+    known = None if options is None else f"{marked} {RECORD} --verbose {options}".split()
+    assert command == known
     assert text in "".join(capsys.readouterr())

@@ -1,15 +1,21 @@
 """Whole conversations with each provider, replayed: what the agent did, not only what it said."""
 
+import asyncio
+import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from modeshift import APPROVE
 from modeshift.modes.catalog import Catalog
 from modeshift.threads.journal import Journal
 from modeshift.threads.started_calls import StartedCalls
+from tests.graph.calls import asks
+from tests.harness import prefork
 from tests.harness.conversation import Conversation, make_agent, problems
 from tests.harness.modes import load_catalog
 from tests.harness.recording import MODELS, Begin, Tape
@@ -102,11 +108,8 @@ async def test_from_plan_to_change_and_back(begin: Begin, project: Path, tmp_pat
     switch = call("switch_mode", mode_slug="code", reason="The plan is written.")
     tape = begin(
         [
-            call("write_file", path="plan.md", content=plan),
-            switch,
-            call("edit_file", path="plan.md", edits=wanted),
-            switch,
-            MEND,
+            *(call("write_file", path="plan.md", content=plan), switch),
+            *(call("edit_file", path="plan.md", edits=wanted), switch, MEND),
             call("write_file", path="check.py", content="print('ok')\n"),
             say("add.py adds now; check.py stays as it is."),
         ]
@@ -181,11 +184,8 @@ async def test_three_parts_of_an_orchestrator(begin: Begin, project: Path) -> No
     check = "Run python3 -B check.py and report what it says."
     tape = begin(
         [
-            call("new_task", mode_slug="ask", message=told),
-            call("read_file", path="add.py"),
-            say(report),
-            call("new_task", mode_slug="code", message=mend),
-            MEND,
+            *(call("new_task", mode_slug="ask", message=told), call("read_file", path="add.py")),
+            *(say(report), call("new_task", mode_slug="code", message=mend), MEND),
             call("attempt_completion", result="add.py: add returns a + b now."),
             call("new_task", mode_slug="debug", message=check),
             RUN,
@@ -236,3 +236,46 @@ async def test_a_call_of_an_mcp_server(begin: Begin, project: Path) -> None:
     assert asked == ["mcp__raw__do"]
     (result,) = (await talk.results()).values()
     assert "done with {'what': 'count'}" in result.text
+
+
+async def test_a_resume_in_a_new_process(begin: Begin, workspace: Path, tmp_path: Path) -> None:
+    tape = begin(
+        [
+            call("switch_mode", mode_slug="code", reason="Writing a file needs code mode."),
+            call("write_file", path="hello.txt", content="hello\n"),
+            say("hello.txt is written."),
+        ]
+    )
+    database = tmp_path / "threads.sqlite"
+    async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
+        talk = talk_of(tape, workspace, saver=saver)
+        await talk.say("Write hello to hello.txt.")
+        assert await asks(talk) == ["switch_mode"]
+    if tape.replay is None:  # what is sent is the same in one process
+        async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
+            later = talk_of(tape, workspace, saver=saver)
+            later.config = talk.config
+            asked = await later.approve_all()
+    else:
+        handed_over = {
+            "workspace": str(workspace),
+            "database": str(database),
+            "thread": talk.config["configurable"]["thread_id"],
+            "cassette": str(tape.cassette.path),
+            "played": tape.hand_over(),
+            "provider": tape.provider,
+            "streamed": tape.is_streamed,
+            "replaced": tape.replaced,
+        }
+        arguments = ("tests.harness.resume", json.dumps(handed_over))
+        done = await asyncio.to_thread(prefork.run, *arguments, env=os.environ)
+        if done.returncode:
+            pytest.fail(done.stderr, pytrace=False)
+        asked = json.loads(done.stdout)
+    assert asked == ["switch_mode", "write_file"]
+    assert (workspace / "hello.txt").read_text().strip() == "hello"
+    async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
+        later = talk_of(tape, workspace, saver=saver)
+        later.config = talk.config
+        await went_well(later)
+        assert (await later.mode(), await changes(later)) == ("code", [("ask", "code", "human")])

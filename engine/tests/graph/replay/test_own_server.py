@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from modeshift.testing import APPROVE, Recorded
+from tests.graph.calls import asks
 
 ADD = "def add(a, b):\n    return a - b\n"
 
@@ -14,7 +15,7 @@ async def test_a_switch_at_a_server_of_ones_own(recorded: Recorded, workspace: P
     to_code = {"mode_slug": "code", "reason": "add.py has to be changed."}
     talk = recorded([("switch_mode", to_code)], [("write_file", mended)], "add.py adds now.")
     await talk.say("add in add.py subtracts. Mend it.")
-    assert [request["name"] for request in await talk.waiting()] == ["switch_mode"]
+    assert await asks(talk) == ["switch_mode"]
     await talk.decide(APPROVE)
     assert await talk.approve_all() == ["write_file"]
     records = (await talk.values())["mode_changes"]

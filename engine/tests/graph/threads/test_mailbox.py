@@ -17,6 +17,7 @@ from modeshift.modes.policy import Approvals
 from modeshift.threads.journal import Hold, Journal
 from modeshift.threads.mailbox import Mailbox
 from modeshift.threads.started_calls import StartedCalls
+from tests.graph.calls import ALWAYS, asks, result_of, run, task, to, write
 from tests.harness.conversation import (
     APPROVE,
     REJECT,
@@ -27,8 +28,9 @@ from tests.harness.conversation import (
     until,
 )
 from tests.harness.scripted import Call
+from tests.tables import rows
 
-WRITES: list[Call] = [("write_file", {"path": f"{name}.txt", "content": "x"}) for name in "abc"]
+WRITES = [write(f"{name}.txt") for name in "abc"]
 
 
 class Interfering(Journal):
@@ -57,21 +59,14 @@ class InterferingHold(Hold):
         return begun
 
 
-@pytest.mark.parametrize("values", [{"limit": "ask"}, {"mode": "ask"}, {"approvals": "manual"}])
-async def test_a_call_that_was_judged_before_does_not_begin(
-    workspace: Path, values: dict[str, str]
-) -> None:
+@rows("values", {"limit": "ask"}, {"mode": "ask"}, {"approvals": "manual"})
+async def test_a_call_judged_before_does_not_begin(workspace: Path, values: dict[str, str]) -> None:
     journal = Interfering(**values)
-    talk = script(
-        workspace,
-        WRITES[:2],
-        approvals=Approvals.AUTO,
-        started_calls=StartedCalls(journal),
-        store=journal.store,
-    )
+    more: Any = {"started_calls": StartedCalls(journal), "store": journal.store}
+    talk = script(workspace, WRITES[:2], approvals=Approvals.AUTO, **more)
     await talk.say("go", mode="code")
     assert [file.name for file in workspace.iterdir()] == ["a.txt"]
-    assert "the host has changed" in (await talk.results())["call_1"].text
+    assert "the host has changed" in await result_of(talk, "call_1")
     mode = values.get("mode", "code")
     assert talk.nodes == ["intake", "code", "act", "act", "intake", mode]
     assert await journal.count_effects() == {"done": 1}
@@ -96,24 +91,16 @@ class SetAfterLook(InMemoryStore):
         return answers
 
 
-async def test_what_is_set_during_a_step_decides_which_node_is_next(workspace: Path) -> None:
+async def test_what_is_set_later_counts_and_decides_the_next_node(workspace: Path) -> None:
     talk = script(workspace, "done", store=SetAfterLook())
     await talk.say("go", mode="code")
     assert talk.nodes == ["intake", "intake", "ask"]
-
-
-async def test_of_a_setting_and_a_runs_input_the_later_one_counts(
-    workspace: Path,
-) -> None:
-    store = InMemoryStore()
-    mailbox = Mailbox(store)
-    talk = script(workspace, WRITES[:2], approvals=Approvals.AUTO, store=store)
-    thread = talk.config["configurable"]["thread_id"]
-    await mailbox.put(thread, {"mode": "debug", "limit": "ask"})
+    talk = script(workspace, WRITES[:2], approvals=Approvals.AUTO, store=InMemoryStore())
+    await put(talk, mode="debug", limit="ask")
     await talk.say("go")
     assert talk.nodes == ["intake", "debug", "act", "act", "debug"]
     assert {result.status for result in (await talk.results()).values()} == {"error"}
-    await mailbox.put(thread, {"mode": "architect", "limit": "debug"})
+    await put(talk, mode="architect", limit="debug")
     with pytest.raises(UserError):
         await talk.say("again", mode="code", limit="kode")
     await talk.say("again", mode="code")
@@ -121,53 +108,59 @@ async def test_of_a_setting_and_a_runs_input_the_later_one_counts(
     assert (state["mode"], state["limit"]) == ("code", "debug")
 
 
-async def test_a_setting_that_leaves_the_question_as_it_is_does_not_void_it(
-    workspace: Path,
-) -> None:
-    store = InMemoryStore()
-    mailbox = Mailbox(store)
+async def put(talk: Conversation, **values: Any) -> None:
+    await Mailbox(talk.agent.store).put(talk.config["configurable"]["thread_id"], values)
+
+
+async def test_a_setting_that_leaves_the_question_as_it_is_voids_nothing(workspace: Path) -> None:
     steps: list[Step] = [WRITES[:1], WRITES[1:2], "done", WRITES[2:]]
-    talk = script(workspace, *steps, store=store)
-    thread = talk.config["configurable"]["thread_id"]
+    talk = script(workspace, *steps, store=InMemoryStore())
     await talk.say("go", mode="code")
-    await mailbox.put(thread, {"mode": "code", "approvals": "manual"})
+    await put(talk, mode="code", approvals="manual")
     await talk.decide(APPROVE)
     assert talk.nodes == ["intake", "code", "review", "act", "code"]
-    await mailbox.put(thread, {"approvals": "auto"})
+    await put(talk, approvals="auto")
     await talk.decide(APPROVE)
     assert {file.name for file in workspace.iterdir()} == {"a.txt", "b.txt"}
-    await mailbox.put(thread, {"approvals": "manual"})
+    await put(talk, approvals="manual")
     await talk.say("again")
     assert await talk.waiting()
-    await mailbox.put(thread, {"limit": "ask"})
+    await put(talk, limit="ask")
     await talk.decide(APPROVE)
     assert not (workspace / "c.txt").exists()
     assert VOID in str(await talk.messages())
 
 
+def update(talk: Conversation, values: Any, node: str | None = None) -> Any:
+    return talk.agent.aupdate_state(talk.config, values, as_node=node)
+
+
 RIGHTS: Any = {"approvals": "auto"}
+SWITCH = to("debug")
+RUN = run("touch begun; until [ -e go ]; do sleep 0.02; done")
+TASK = task("debug")
+LATER: dict[str, Any] = {
+    "beside the runs": lambda talk, rights: put(talk, **rights),
+    "a run's input": lambda talk, rights: talk.send(rights),
+    "a command": lambda talk, rights: talk.send(Command(update=rights)),
+    "an update": update,
+    "an update by a command": lambda talk, rights: update(talk, Command(update=rights)),
+    "an update as a node": lambda talk, rights: update(talk, rights, "intake"),
+}
 WAYS: dict[str, Any] = {
-    "a run's input": lambda talk: talk.send(RIGHTS),
-    "an input with no message": lambda talk: talk.send({"messages": [], **RIGHTS}),
-    "a command": lambda talk: talk.send(Command(update=RIGHTS)),
-    "an update": lambda talk: talk.agent.aupdate_state(talk.config, RIGHTS),
-    "an update as a node": lambda talk: talk.agent.aupdate_state(
-        talk.config, {"mode": "code", **RIGHTS}, as_node="intake"
-    ),
+    **{way: LATER[way] for way in ("a run's input", "a command", "an update")},
+    "an input with no message": lambda talk, rights: talk.send({"messages": [], **rights}),
+    "with the mode": lambda talk, rights: update(talk, {"mode": "code", **rights}, "intake"),
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_other_approvals_leave_a_question_open_whoever_sets_them(
-    workspace: Path, way: str
-) -> None:
-    store = InMemoryStore()
-    Mailbox(store)
+async def test_other_approvals_leave_a_question_open_by_any_way(workspace: Path, way: str) -> None:
     steps: list[Step] = [WRITES[:1], WRITES[1:2], "done"]
-    talk = script(workspace, *steps, store=store)
+    talk = script(workspace, *steps, store=InMemoryStore())
     await talk.say("go", mode="code")
     before = await talk.waiting()
-    await WAYS[way](talk)
+    await WAYS[way](talk, RIGHTS)
     assert await talk.waiting() == before
     assert list(workspace.iterdir()) == []
     await talk.decide(REJECT)
@@ -175,26 +168,17 @@ async def test_other_approvals_leave_a_question_open_whoever_sets_them(
     assert (await talk.values())["approvals"] == "auto"
 
 
-SWITCH: Call = ("switch_mode", {"mode_slug": "debug", "reason": "why"})
-RUN: Call = (
-    "execute_command",
-    {"command": "touch begun; until [ -e go ]; do sleep 0.02; done"},
-)
-TASK: Call = ("new_task", {"mode_slug": "debug", "message": "do it"})
-LATER: dict[str, Any] = {
-    "beside the runs": lambda talk, rights: Mailbox(talk.agent.store).put(
-        talk.config["configurable"]["thread_id"], rights
-    ),
-    "a run's input": lambda talk, rights: talk.send(rights),
-    "a command": lambda talk, rights: talk.send(Command(update=rights)),
-    "an update": lambda talk, rights: talk.agent.aupdate_state(talk.config, rights),
-    "an update by a command": lambda talk, rights: talk.agent.aupdate_state(
-        talk.config, Command(update=rights)
-    ),
-    "an update as a node": lambda talk, rights: talk.agent.aupdate_state(
-        talk.config, rights, as_node="intake"
-    ),
-}
+async def approve_while_it_runs(talk: Conversation, decisions: list[Any], host: Any) -> None:
+    """Of what the command is not the end; ``host`` is what the host sets meanwhile, if anything."""
+    begun, go = (talk.agent.live.deps.toolbox.workspace.root / name for name in ("begun", "go"))
+    resume: Command[Any] = Command(resume={"decisions": decisions})
+    going = asyncio.create_task(talk.send_until("intake" if host else "act", resume))
+    await until(begun.exists)
+    if host:
+        await put(talk, **host)
+    go.touch()
+    await going
+    assert (await talk.values())["phase"] == "switching"
 
 
 @pytest.mark.parametrize("way", LATER)
@@ -209,20 +193,13 @@ async def test_approvals_that_the_host_sets_after_the_yes_count(
     await talk.say("go", mode="code")
     chosen = {} if earlier == "the host" else RIGHTS
     decisions = [APPROVE, *({**APPROVE, **chosen} for _ in calls)]
-    last = "act" if earlier == "the person" else "intake"
-    run = asyncio.create_task(talk.send_until(last, Command(resume={"decisions": decisions})))
-    await until((workspace / "begun").exists)
-    if earlier != "the person":
-        await LATER["beside the runs"](talk, RIGHTS)
-    (workspace / "go").touch()
-    await run
-    assert (await talk.values())["phase"] == "switching"
+    await approve_while_it_runs(talk, decisions, {} if earlier == "the person" else RIGHTS)
     await LATER[way](talk, {"approvals": "manual"})
     await talk.send(None)
     state = await talk.values()
     assert state["approvals"] == "manual"
     assert len(calls) == 2 or state["mode"] == "debug", "the second of two may not begin any more"
-    assert [request["name"] for request in await talk.waiting()] == ["write_file"]
+    assert await asks(talk) == ["write_file"]
     assert not (workspace / "a.txt").exists()
 
 
@@ -235,15 +212,8 @@ async def test_what_a_switch_carries_is_what_the_person_chose_with_it(
     talk = script(workspace, [RUN, SWITCH], "done", store=InMemoryStore())
     await talk.say("go", mode="code")
     decision = {**APPROVE, **({"approvals": chosen} if chosen else {})}
-    resume: Command[Any] = Command(resume={"decisions": [APPROVE, decision]})
-    run = asyncio.create_task(talk.send_until("intake" if host else "act", resume))
-    await until((workspace / "begun").exists)
-    if host:
-        await LATER["beside the runs"](talk, {"approvals": host})
-    (workspace / "go").touch()
-    await run
-    switch = (await talk.values())["switch"]
-    assert switch["approvals"] == (None if host else chosen)
+    await approve_while_it_runs(talk, [APPROVE, decision], {"approvals": host} if host else {})
+    assert (await talk.values())["switch"]["approvals"] == (None if host else chosen)
     await talk.agent.aupdate_state(talk.config, {"todos": []})
     await talk.send(None)
     assert await talk.mode() == "debug"
@@ -252,13 +222,9 @@ async def test_what_a_switch_carries_is_what_the_person_chose_with_it(
 
 FIRST: dict[str, Any] = {"mode": "code", "limit": "code", "approvals": "manual"}
 MOVES: list[dict[str, Any]] = [
-    {"mode": "ask"},
-    {"limit": "ask"},
-    {"approvals": "auto"},
-    {"mode": "debug", "approvals": "auto"},
-    {"limit": None, "mode": "architect"},
+    *({"mode": "ask"}, {"limit": "ask"}, {"approvals": "auto"}),
+    *({"mode": "debug", "approvals": "auto"}, {"limit": None, "mode": "architect"}),
 ]
-ALWAYS = {**APPROVE, "remember": True}
 AT: dict[str, tuple[str | None, list[Any]]] = {
     "idle": (None, []),
     "a question": (None, [WRITES[1]]),
@@ -308,9 +274,7 @@ async def test_a_move_of_the_host_changes_what_it_names_and_nothing_else(
     assert written <= (may_run if "approvals" in move else set())
 
 
-async def test_a_message_that_comes_with_rights_begins_a_turn(
-    workspace: Path,
-) -> None:
+async def test_a_message_with_rights_begins_a_turn_and_they_hold_in_a_fork(workspace: Path) -> None:
     talk = Conversation(make_agent(workspace, store=InMemoryStore()))
     await talk.say("write a.txt: x", mode="code")
     await talk.say("hello", approvals="auto")
@@ -320,15 +284,8 @@ async def test_a_message_that_comes_with_rights_begins_a_turn(
     (turn,) = state["usage"]["turn"].values()
     (thread,) = state["usage"]["thread"].values()
     assert (turn["answers"], thread["answers"]) == (1, 2)
-
-
-async def test_rights_in_a_runs_input_hold_in_a_fork_of_an_older_checkpoint(
-    workspace: Path,
-) -> None:
-    store = InMemoryStore()
-    Mailbox(store)
     steps: list[Step] = ["one", "two", WRITES[:1], "done"]
-    talk = script(workspace, *steps, store=store, approvals=Approvals.AUTO)
+    talk = script(workspace, *steps, store=InMemoryStore(), approvals=Approvals.AUTO)
     await talk.say("go", mode="code")
     older = (await talk.agent.aget_state(talk.config)).config
     await talk.say("again", limit="ask", approvals="manual", mode="debug")

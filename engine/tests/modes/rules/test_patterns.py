@@ -1,5 +1,6 @@
 """What each pattern means, and what is said of those that are refused."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import product
@@ -11,6 +12,7 @@ from modeshift.modes.effects import EFFECTS, ServerTool, ToolSpec
 from modeshift.modes.rules import files, matching, permissions, urls
 from modeshift.modes.rules.ignore_rules import IgnoreRules
 from modeshift.testing.plugin import Snapshot
+from tests.tables import rows
 
 MOVE = ToolSpec("move", EFFECTS["edit"], "edit", paths=("source", "target"))
 TREE = ToolSpec("tree", EFFECTS["read"], "read", paths=("path",), reads_below=True)
@@ -79,10 +81,6 @@ def test_paths(row: str) -> None:
     assert matching.path_matches(pattern.split("/"), path.split("/")) is (matches == "yes")
 
 
-def test_no_path() -> None:
-    assert matching.path_matches(["**"], []), "any names or none"
-
-
 CALLS: list[tuple[ToolSpec, str, list[Any], str]] = [
     (MOVE, "source target",
      [("a", "b"), ("a/b", None), ("A/x.py", "a/y"), ("x/a/b", "a"), (None, None)],
@@ -114,15 +112,12 @@ def test_calls(snapshot: Snapshot) -> None:
     snapshot("patterns-of-calls.txt", said)
 
 
-RULES: list[permissions.Rules] = [
+RULES: list[Any] = [
     {},
     {"run": {"*": "ask", "git *": "allow", "git push": "deny"}},
-    {"run": {"git *": "deny", "*": "allow"}},
-    {"run": {"git push": "deny", "rm *": "deny"}},
-    {"run": {"rm *": "ask", "git *": "allow"}},
-    {"run": {"git *": "allow", "rm *": "ask"}},
-    {"run": {"*": "allow", "git push": "ask"}},
-    {"run": {"*": "deny", "rm": "ask", "x": "deny"}},
+    *({"run": {"git *": "deny", "*": "allow"}}, {"run": {"git push": "deny", "rm *": "deny"}}),
+    *({"run": {"rm *": "ask", "git *": "allow"}}, {"run": {"git *": "allow", "rm *": "ask"}}),
+    *({"run": {"*": "allow", "git push": "ask"}}, {"run": {"*": "deny", "rm": "ask", "x": "deny"}}),
     {"run": {"x": "ask"}, "mcp__git__*": {"*": "ask"}, "mcp__git__log": {"*": "deny"}},
 ]
 WRONG_RULES: list[Any] = [
@@ -186,30 +181,63 @@ def test_files(snapshot: Snapshot) -> None:
         files.is_found("(a|aa)+$", "a" * 200 + "b")
 
 
-URLS = ("https://a.example:443/x?y#z", "http://[::1]:80/", "http://1.2.3.4:8080?q", "https://A.b./")
-WRONG_URLS = (
-    *("a b", "a\\b", "http://h/\x00", "ftp://h", "http://u@h/", "http://1/", "http://h:99999/"),
-    *("http://h/%zz", "http://" + "a" * 1994, "http://h/" + "a" * 1991, "http://h/" + "a" * 1992),
-)
+URLS = """
+    https://a.example:443/x?y#z http://[::1]:80/ http://1.2.3.4:8080?q https://A.b./ http://h/é
+    https://docs.python.org HTTPS://DOCS.Python.ORG:443/A?b=c%20d https://docs.python.org./3/
+    http://h:80/ http://h:443/ http://h/a/./b/../c http://h/../../a/.. http://h/a/%2e%2E/b
+    http://h/%7euser/%c3%a9 http://h/a%2fb http://h/a#part http://h?a=../b http://127.0.0.1:80/
+    http://[0:0::1]:8080/
+"""
+WRONG_URLS = r"""
+    ftp://h http://u@h/ http://1/ http://h:99999/ http://h/%zz docs.python.org //docs.python.org/
+    file:///etc/passwd https:///etc/passwd https://docs.python.org:443@evil.example/
+    https://docs.python.org%40evil.example/ https://docs.python.org\@evil.example/
+    https://docs.python.org/a\..\b https://docs.python.org:/ https://docs.python.org:0/
+    https://docs.python.org:x/ https://docs.python.org../ https://döcs.example/ http://h/%
+    https://docs。python。org/ http://2130706433/ http://0x7f.1/ http://127.1/ http://1.2.3.4.5/
+    http://[::1/ http://[fe80::1%25eth0]/ http://[v1.a]/
+"""
+WITH_BLANKS = ["a b", "", "https://docs.python.org /", "https://docs.python.org/\n", "http://h/\x00"]
+WITH_BLANKS += ["https://evil.example\t.docs.python.org/"]
+LONG_URLS = (f"https://{'a' * 64}.example/", f"http://{'a' * 1994}", f"http://h/{'a' * 1992}")
 URL_PATTERNS = "https://a/* https://a https://a* * https://a/*/b https://a/?b* a/*"
-ASKED = ("a/", "a/x", "a/X//y", "a/x;", "b/x", "a:1/x")
+# Before a colon the rest of a pattern, behind it the rests of URLs.
+ASKED = """
+    a/*: a/ a/x a/X//y a/x; b/x a:1/x
+    a/x: a/ a/x a/X//y a/x; b/x a:1/x
+    a/x/*: a/x a/x/y
+    docs.python.org/*: docs.python.org/ docs.python.org/3/?a=b DOCS.python.org.:443/3/
+    docs.python.org/*: docs.python.org/a%2fb docs.python.org:8443/ docs.python.org.evil.com/
+    docs.python.org/*: xdocs.python.org/ evil.com/?https://docs.python.org/
+    docs.python.org/*: evil.com#https://docs.python.org/ docs.python.org@evil.com/
+    h/docs/*: h/docs/ h/docs/a?b h/docs h/docs2/ h/docs/../private h/docs/%2e%2e/private
+    h/docs/*: h/docs/..%2fprivate h/docs/%252e%252e/private h/docs/..;/private
+    h/docs/*: h/docs/%c0%ae%c0%ae/private h/docs/.%00./private h/docs/..%20/private
+    h/docs/*: h/docs/a.b/%20c%20d h//docs/a h/DOCS/a h/x/..%2fdocs/a h/d%6fcs/a
+    h/private/*: h/private./a h/priv%09ate/a h/docs/..%2fprivate/a
+    h/page: h/page h/page?a h/page/a
+"""
 
 
 def test_urls(snapshot: Snapshot) -> None:
+    said = defaultdict[str, str](str)
     names = ("scheme", "host", "port", "path", "query", "is_address", "authority", "origin")
-    parsed = [urls.parse_url(url) for url in URLS]
-    said = {str(url): str([getattr(url, name) for name in names]) for url in parsed}
-    said |= list_by_name(urls.parse_url, inputs=WRONG_URLS)
+    for url in URLS.split():
+        parsed = urls.parse_url(url)
+        said["read"] += f"{url} as {parsed} {[getattr(parsed, name) for name in names]}\n"
+        assert urls.parse_url(str(parsed)) == parsed, "it has one spelling"
+    said |= list_by_name(urls.parse_url, inputs=[*WRONG_URLS.split(), *WITH_BLANKS, *LONG_URLS])
     said |= list_by_name(urls.check_url_pattern, inputs=URL_PATTERNS.split())
     hosts = ("a", "A:80", "a:443", "[::1]:1", "a/", "a?", "a#", "a:x")
     said |= list_by_name(urls.parse_authority, inputs=hosts)
-    asked = [urls.parse_url(f"https://{rest}") for rest in ASKED]
-    for pattern in ("https://a/*", "https://a/x", "https://a/x/*", "http://a/x"):
-        said[pattern] = "\n".join(
-            f"{url}: {urls.url_certainly_matches(pattern, url)}, {urls.url_may_match(pattern, url)}"
-            for url in asked
-        )
-    snapshot("urls.txt", said)
+    for line in ASKED.strip().splitlines():
+        pattern, _, rests = line.strip().partition(": ")
+        for scheme, rest in product(("https", "http"), rests.split()):
+            subject = matching.Subject(FETCH, {"url": f"{scheme}://{rest}"})
+            covers = subject.certainly_matches(f"https://{pattern}")
+            meets = subject.may_match(f"https://{pattern}")
+            said[f"https://{pattern}"] += f"{scheme}://{rest}: {covers}, {meets}\n"
+    snapshot("urls.txt", {name: text.rstrip() for name, text in said.items()})
 
 
 IGNORED = r"""# a comment
@@ -237,14 +265,12 @@ def test_ignore_rules(snapshot: Snapshot) -> None:
     snapshot("ignored.txt", said)
 
 
-@pytest.mark.parametrize(
-    ("args", "pattern"),
-    [
+@rows("args pattern",
+
         ({"order": "A-17", "amount": 49.9}, "A-17 49.9"),
         ({"order": "A 17\n", "amount": None}, "A*17* null"),
         ({"order": "", "amount": 1}, "* 1"),
         ({"order": "<=5", "amount": 1}, None),  # as a pattern it would be a limit
-    ],
 )
 def test_a_pattern_to_widen_matches_the_call(args: dict[str, Any], pattern: str | None) -> None:
     subject = matching.Subject(REFUND, args)
@@ -254,7 +280,8 @@ def test_a_pattern_to_widen_matches_the_call(args: dict[str, Any], pattern: str 
         assert subject.certainly_matches(pattern)
 
 
-def test_a_tool_that_takes_no_pattern_offers_none() -> None:
+def test_no_pattern_and_no_path() -> None:
     pay = ToolSpec("pay", EFFECTS["outside"], "refunds", may_be_remembered=True)
     subject = matching.Subject(pay, {"order": "A"})
     assert (subject.exact, subject.pattern) == ('order="A"', None)
+    assert matching.path_matches(["**"], []), "any names or none"

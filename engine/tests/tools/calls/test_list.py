@@ -130,7 +130,7 @@ def test_a_line_that_does_not_hold(tmp_path: Path, snapshot: Snapshot) -> None:
     snapshot("tool-lines.txt", told)
 
 
-def test_two_tools_of_one_name(tmp_path: Path) -> None:
+def test_names_and_groups_of_tools(tmp_path: Path) -> None:
     listed = [(group, f"{__name__}:my_tools") for group in ("web", IN_EVERY_MODE)]
     workspace = Workspace(tmp_path)
     with pytest.raises(ConfigurationError) as refused:
@@ -139,6 +139,9 @@ def test_two_tools_of_one_name(tmp_path: Path) -> None:
     assert str(refused.value) == (
         f"two tools are called 'fetch_url', in {here} and {here}; rename one of them"
     )
+    specs = build_toolbox(Workspace(tmp_path), load_catalog()).specs
+    assert {spec.group for spec in specs} == {group for group, _ in TOOLS}
+    assert {"read", "edit", "command", "mcp"} <= set(GROUPS)
 
 
 def check_call(toolbox: Toolbox, tool: Tool, args: dict[str, Any]) -> dict[str, Any]:
@@ -154,9 +157,3 @@ def test_a_url_is_judged_and_fetched_in_one_spelling(tmp_path: Path, check: Any)
     assert checked == {"url": "https://docs.python.org/b.", "depth": 1}
     with pytest.raises(InvalidCallError, match="user name"):
         check(toolbox, tool, {"url": "https://docs.python.org@evil.example/"})
-
-
-def test_the_group_of_a_tool_is_the_one_of_its_line(tmp_path: Path) -> None:
-    specs = build_toolbox(Workspace(tmp_path), load_catalog()).specs
-    assert {spec.group for spec in specs} == {group for group, _ in TOOLS}
-    assert {"read", "edit", "command", "mcp"} <= set(GROUPS)

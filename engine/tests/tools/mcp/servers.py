@@ -71,3 +71,18 @@ async def start(servers: Sequence[McpServerProcess]) -> Bound:
         await server.prepare()
         await until(lambda server=server: server.offer is not None)  # type: ignore[misc]
     return Bound(*bind_tools(servers))
+
+
+@asynccontextmanager
+async def started(
+    workspace: Path, *servers: Server, sandbox: Sandbox | None = None
+) -> AsyncIterator[tuple[tuple[McpServerProcess, ...], Bound]]:
+    """The same once they have been started, and what they offer."""
+    async with managed(workspace, *servers, sandbox=sandbox) as processes:
+        yield processes, await start(processes)
+
+
+async def offer(workspace: Path, *servers: Server) -> Bound:
+    """The same; they have ended by then."""
+    async with started(workspace, *servers) as (_, bound):
+        return bound

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from modeshift.modes.errors import ToolFailedError
 from modeshift.tools import network as client
 from modeshift.tools.network import fetch, idempotency_key, is_public
+from tests.tables import rows
 
 PUBLIC = "93.184.216.34"
 
@@ -107,20 +108,17 @@ async def refusal(url: str, *allowed: str) -> str:
     return str(refused.value)
 
 
-async def test_a_site_can_tell_a_call_that_comes_again(port: int) -> None:
+async def test_a_host_that_is_allowed_by_name_can_tell_a_call_that_comes_again(port: int) -> None:
+    site = f"localhost:{port}"
+    assert await fetch(f"http://{site}/page", [site]) == "grüße"
+    assert await fetch(f"http://LOCALHOST.:{port}/a/../json", [site]) == "{}"
+    assert Site.seen == [("/page", site, None), ("/json", site, None)]
     site = f"localhost:{port}"
     Site.keys.clear()
     await fetch(f"http://{site}/page", [site])
     idempotency_key.set("this call")
     await fetch(f"http://{site}/page", [site])
     assert Site.keys == [None, "this call"]
-
-
-async def test_a_host_that_is_allowed_by_name(port: int) -> None:
-    site = f"localhost:{port}"
-    assert await fetch(f"http://{site}/page", [site]) == "grüße"
-    assert await fetch(f"http://LOCALHOST.:{port}/a/../json", [site]) == "{}"
-    assert Site.seen == [("/page", site, None), ("/json", site, None)]
 
 
 @pytest.mark.parametrize(
@@ -133,15 +131,11 @@ async def test_this_machine_is_refused(port: int, host: str, allowed: tuple[str,
     assert Site.seen == []
 
 
-@pytest.mark.parametrize(
+@rows(
     "url",
-    [
-        "http://2130706433:{port}/page",
-        "http://0x7f.1:{port}/page",
-        "http://docs.python.org@127.0.0.1:{port}/page",
-        "http://127.0.0.1:{port}\\@docs.python.org/page",
-        "file:///etc/passwd",
-    ],
+    *("http://2130706433:{port}/page", "http://0x7f.1:{port}/page"),
+    "http://docs.python.org@127.0.0.1:{port}/page",
+    *("http://127.0.0.1:{port}\\@docs.python.org/page", "file:///etc/passwd"),
 )
 async def test_other_spellings_are_refused(port: int, url: str) -> None:
     assert "cannot be fetched" in await refusal(url.format(port=port), f"127.0.0.1:{port}")
@@ -152,9 +146,7 @@ async def test_other_spellings_are_refused(port: int, url: str) -> None:
     "addresses",
     ["127.0.0.1", "::1", "::ffff:127.0.0.1", "10.1.2.3", f"{PUBLIC} 127.0.0.1", "fe80::1"],
 )
-async def test_a_name_that_leads_nearby_is_refused(
-    port: int, names: dict[str, list[list[str]]], addresses: str
-) -> None:
+async def test_nearby_names(port: int, names: dict[str, list[list[str]]], addresses: str) -> None:
     for name in ("rebind.example", "localhost.rebind.example", "xn--dcs-sna.example"):
         names[name] = [addresses.split()]
         assert "not on the public internet" in await refusal(f"http://{name}:{port}/page")
@@ -172,14 +164,13 @@ async def test_a_name_is_resolved_once(port: int, names: dict[str, list[list[str
     assert f"wants to reach ('{PUBLIC}', {port})" in str(fenced.value.exceptions[0])
     assert names["rebind.example"] == [["127.0.0.1"]]
     assert len(Site.seen) == 1
-
-
-async def test_the_next_address_is_tried(port: int, names: dict[str, list[list[str]]]) -> None:
     names["two.example"] = [["::1", "127.0.0.1"]]
     assert await fetch(f"http://two.example:{port}/json", [f"two.example:{port}"]) == "{}"
+    names["nowhere.example"] = []
+    assert "cannot be found" in await refusal("http://nowhere.example/")
 
 
-async def test_a_redirect_is_told_and_not_followed(port: int) -> None:
+async def test_redirects_are_told_and_only_text_comes_back(port: int) -> None:
     site = f"localhost:{port}"
     home = await fetch(f"http://{site}/home", [site])
     assert f"redirects to http://{site}/page;" in home
@@ -189,9 +180,6 @@ async def test_a_redirect_is_told_and_not_followed(port: int) -> None:
     for path in ("/login", "/files"):
         assert "redirects to what cannot be fetched" in await refusal(f"http://{site}{path}", site)
     assert [path for path, *_ in Site.seen] == ["/home", "/metadata", "/login", "/files"]
-
-
-async def test_only_text_comes_back_and_not_too_much(port: int) -> None:
     site = f"http://localhost:{port}"
     allowed = f"localhost:{port}"
     for path in ("/picture", "/untyped", "/packed"):
@@ -222,14 +210,7 @@ async def test_what_does_not_answer(port: int, monkeypatch: pytest.MonkeyPatch) 
     assert "did not answer: ConnectError" in await refusal(f"http://{site}/", site)
 
 
-async def test_a_name_that_is_not_there(names: dict[str, list[list[str]]]) -> None:
-    names["nowhere.example"] = []
-    assert "cannot be found" in await refusal("http://nowhere.example/")
-
-
-async def test_a_certificate_is_asked_for_by_name_and_checked(
-    names: dict[str, list[list[str]]], tmp_path: Path
-) -> None:
+async def test_a_certificate_is_checked(names: dict[str, list[list[str]]], tmp_path: Path) -> None:
     asked: list[str | None] = []
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(own_certificate(tmp_path))

@@ -24,7 +24,7 @@ from tests.harness.conversation import until
 from tests.harness.modes import load_catalog
 from tests.harness.root import TEMPLATE
 from tests.harness.sleepers import new_mark, wait_for
-from tests.tools.processes.test_background import name, running
+from tests.tools.processes.test_processes import name, running
 from tests.tools.sandbox.commands import (
     READ_ONLY,
     REPOSITORY,
@@ -66,11 +66,19 @@ async def test_common_tools(run: Run, workspace: Path) -> None:
     assert shown == "one\n[exit code 0]"
 
 
-async def test_without_being_told_the_workspace_is_read_only(workspace: Path) -> None:
+async def test_the_workspace_unless_told_and_the_machines_settings_are_read_only(
+    workspace: Path, run: Run
+) -> None:
     toolbox = build_toolbox(Workspace(workspace), load_catalog(), Commands(sandbox()))
     tool = toolbox["execute_command"].runnable
     assert READ_ONLY in str(await tool.ainvoke({"command": "touch x"}))
     assert read_tree(workspace) == {}
+    file = Path("/proc/sys/kernel/core_pattern")
+    before = file.read_text()
+    shown = await run(f"cat {file} > /tmp/same; cat /tmp/same > {file} && echo WRITTEN")
+    assert "WRITTEN" not in shown
+    assert "Read-only file system" in shown or "ermission denied" in shown
+    assert file.read_text() == before
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
@@ -84,13 +92,9 @@ async def test_no_network(run: Run, workspace: Path, family: int) -> None:
         (workspace / "s.py").write_text(script)
         assert "in\n" not in await run("python3 s.py")
         assert "in\n" in await runner(workspace, has_network=True)("python3 s.py")
-
-
-@pytest.mark.parametrize("number", [1, 40])
-async def test_sockets_that_need_no_network(run: Run, workspace: Path, number: int) -> None:
-    """Of Unix, and of virtual machines."""
-    (workspace / "s.py").write_text(f"import socket; socket.socket({number}, 1); print('made')")
-    assert "PermissionError" in await run("python3 s.py")
+    for number in (socket.AF_UNIX, socket.AF_VSOCK):  # which need none
+        (workspace / "s.py").write_text(f"import socket; socket.socket({number:d}, 1)")
+        assert "PermissionError" in await run("python3 s.py")
     pair = "python3 -c 'import socket; socket.socketpair(); print(1)'"
     assert (await run(pair)).startswith("1")
 
@@ -107,16 +111,6 @@ async def test_system_calls_that_are_for_an_attack(run: Run, workspace: Path) ->
     assert "{1}" in await run("python3 s.py"), "EPERM"
 
 
-async def test_the_environment_holds_no_secret(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And no other process is seen."""
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "hidden-key")
-    shown = await run("env; cat /proc/*/environ | tr '\\0' '\\n'; set; ls -d /proc/[0-9]*")
-    assert "PATH=" in shown
-    assert "hidden" not in shown
-    assert f"/proc/{os.getpid()}\n" not in shown
-    assert len([line for line in shown.splitlines() if line.startswith("/proc/")]) < 6
-
-
 @pytest.mark.slow
 async def test_no_room_that_nobody_counts(run: Run, workspace: Path) -> None:
     (workspace / "x.env").mkdir()
@@ -124,15 +118,6 @@ async def test_no_room_that_nobody_counts(run: Run, workspace: Path) -> None:
     assert "made in" not in shown
     if find_bubblewrap().can_bound_tmp:
         assert "No space left" in await run("head -c 1200000000 /dev/zero > /tmp/full")
-
-
-async def test_the_machines_own_settings(run: Run) -> None:
-    file = Path("/proc/sys/kernel/core_pattern")
-    before = file.read_text()
-    shown = await run(f"cat {file} > /tmp/same; cat /tmp/same > {file} && echo WRITTEN")
-    assert "WRITTEN" not in shown
-    assert "Read-only file system" in shown or "ermission denied" in shown
-    assert file.read_text() == before
 
 
 async def test_one_command_at_a_time(run: Run, workspace: Path) -> None:
@@ -160,9 +145,7 @@ async def test_one_command_at_a_time(run: Run, workspace: Path) -> None:
 
 
 @pytest.mark.parametrize("with_all", [False, True])
-async def test_a_call_that_is_cancelled_while_it_is_prepared(
-    run: Run, workspace: Path, *, with_all: bool
-) -> None:
+async def test_a_call_cut_while_prepared(run: Run, workspace: Path, *, with_all: bool) -> None:
     """Alone, or with every task that it has begun, as a loop does that ends."""
     write(workspace, "AGENTS.md")
     await run("true")
@@ -181,23 +164,32 @@ async def test_a_call_that_is_cancelled_while_it_is_prepared(
     assert not problems
 
 
-async def test_whatever_is_left_ends_with_the_call(run: Run, mark: str) -> None:
+@pytest.mark.parametrize("closed", [False, True])
+async def test_what_is_left_ends_and_what_is_shown_is_plain_and_bounded(
+    run: Run, mark: str, closed: bool
+) -> None:
     leaving = (
-        "sleep {0} &",
-        "nohup sleep {0} >/dev/null 2>&1 &",
-        "(setsid sleep {0} &)",
+        *("sleep {0} &", "nohup sleep {0} >/dev/null 2>&1 &", "(setsid sleep {0} &)"),
         "(setsid sh -c '(setsid sleep {0} &) &' &)",
         "python3 -c 'import os\nif not os.fork():\n os.setsid()\n if not os.fork():\n"
         '  os.execvp("sleep", ["sleep", "{0}"])\'',
     )
     lines = "\n".join(line.format(mark) for line in leaving)
-    assert await run(f"{lines}\nsleep 0.3; echo done") == "done\n[exit code 0]"
+    shown = await run(f"{lines}\nsleep 0.3; echo done", closed=closed)
+    assert shown.startswith("done\n[exit code 0]")
     await wait_for(False, mark)
+    heard: list[str] = []
+    text = await run("yes 0123456789 | head -c 30000000", emit=heard.append, closed=closed)
+    assert len(text) < 25_000
+    assert sum(map(len, heard)) < 250_000
+    assert "not shown as it comes" in heard[-1]
+    assert len(heard) < 60
+    odd = "printf '\\033]0;title\\007\\033[31mred\\033[2Jx\\n'"
+    shown = await run(odd, closed=closed, edits=not closed)
+    assert shown == "redx\n[exit code 0]" + f"\n{READ_ONLY}" * closed
 
 
-async def test_the_end_of_the_agent_ends_them_too(
-    workspace: Path, tmp_path: Path, mark: str
-) -> None:
+async def test_the_end_of_the_agent_ends_them(workspace: Path, tmp_path: Path, mark: str) -> None:
     (tmp_path / "agent.py").write_text(
         "import asyncio; from pathlib import Path; from modeshift.project import use_root\n"
         f"use_root(Path({str(TEMPLATE)!r}))\n"
@@ -212,27 +204,21 @@ async def test_the_end_of_the_agent_ends_them_too(
 
 
 @pytest.mark.slow
-async def test_the_limits_end_it(workspace: Path) -> None:
-    shown = await runner(workspace)("echo begun; trap '' TERM INT; sleep 60", timeout=1)
-    assert shown.startswith("begun\n[ended after 1 s")
-    bomb = "import os, time\nwhile True:\n    if not os.fork():\n        time.sleep(60)"
-    (workspace / "bomb.py").write_text(bomb)
-    shown = await runner(workspace, Limits(processes=50))("python3 bomb.py", timeout=120)
-    assert "[ended: it had more than 50 processes]" in shown
-    hog = 'python3 -c "import time; x = bytearray(80_000_000); time.sleep(30)"'
-    shown = await runner(workspace, Limits(memory=200))(
-        f"{hog} & {hog} & {hog} & wait", timeout=120
+@pytest.mark.parametrize("closed", [False, True])
+async def test_the_limits_end_it(workspace: Path, mark: str, *, closed: bool) -> None:
+    how: Any = {"closed": closed, "timeout": 120}
+    line = "echo begun; trap '' TERM INT; sleep 60"
+    assert (await runner(workspace)(line, **{**how, "timeout": 1})).startswith(
+        "begun\n[ended after 1 s"
     )
+    # Not one that doubles: on a machine with two cores it outruns the count, which is polled.
+    bomb = f"for n in $(seq 200); do sleep {mark} & done; wait"
+    shown = await runner(workspace, Limits(processes=50))(bomb, **how)
+    assert "[ended: it had more than 50 processes]" in shown
+    await wait_for(False, mark)
+    hog = 'python3 -c "import time; x = bytearray(80_000_000); time.sleep(30)"'
+    shown = await runner(workspace, Limits(memory=200))(f"{hog} & {hog} & {hog} & wait", **how)
     assert "[ended: it used more than 200 MiB of memory]" in shown
-
-
-async def test_what_is_shown_is_bounded(run: Run) -> None:
-    heard: list[str] = []
-    text = await run("yes 0123456789 | head -c 30000000", emit=heard.append)
-    assert len(text) < 25_000
-    assert sum(map(len, heard)) < 250_000
-    assert "not shown as it comes" in heard[-1]
-    assert len(heard) < 60
 
 
 async def test_in_the_sandbox_as_in_the_foreground(workspace: Path) -> None:

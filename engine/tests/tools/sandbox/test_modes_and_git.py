@@ -61,9 +61,7 @@ def make_deps(workspace: Path, catalog: Catalog, approvals: Approvals) -> AgentD
 
 
 @pytest.mark.parametrize("rule", RULES)
-async def test_a_mode_with_a_rule_on_edits_runs_commands_read_only(
-    workspace: Path, rule: str
-) -> None:
+async def test_a_rule_on_edits_makes_commands_read_only(workspace: Path, rule: str) -> None:
     is_free, fields = RULES[rule]
     mode = load_catalog()["code"].model_copy(update=fields)
     deps = make_deps(workspace, Catalog([mode], mode.slug), Approvals.AUTO)
@@ -89,7 +87,7 @@ async def test_a_mode_with_read_only_commands_may_look(workspace: Path, mode: st
     assert not (await talk.values())["facts"].get("conversation")
 
 
-async def test_a_limit_leaves_read_only_commands(workspace: Path) -> None:
+async def test_a_limit_leaves_read_only_commands_and_denials_hold_in_them(workspace: Path) -> None:
     """Whatever the mode may, and whoever approves."""
     deps = make_deps(workspace, load_catalog(), Approvals.AUTO)
     talk = Conversation(build_agent(deps, InMemorySaver()))
@@ -105,9 +103,6 @@ async def test_a_limit_leaves_read_only_commands(workspace: Path) -> None:
     await talk.say("run touch made")
     assert not await talk.waiting(), "it is remembered"
     assert not (workspace / "made").exists()
-
-
-async def test_a_denial_holds_inside_a_line_of_a_read_only_mode(workspace: Path) -> None:
     deny = SourcedPermissions({"execute_command": {"git push *": "deny"}}, "permissions.yaml")
     mode = load_catalog()["ask"].model_copy(update={"denials": (deny,)})
     deps = make_deps(workspace, Catalog([mode], mode.slug), Approvals.AUTO)
@@ -151,9 +146,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_what_runs_unasked_starts_no_program_of_the_repository(
-    run: Run, workspace: Path, name: str
-) -> None:
+async def test_nothing_runs_of_the_repository(run: Run, workspace: Path, name: str) -> None:
     write(workspace, "f", text="one\n")
     write(workspace, ".gitattributes", text="f filter=x diff=x\n")
     write(workspace, "evil", text="#!/bin/sh\nprintf 'it %s\\n' ran >&2\ncat $1\n")
@@ -173,9 +166,7 @@ async def test_what_runs_unasked_starts_no_program_of_the_repository(
     assert "it ran" not in "".join([await run(line, looks=True) for line in lines])
 
 
-async def test_the_model_is_told_of_changes_and_no_program_of_the_repository_starts(
-    run: Run, workspace: Path
-) -> None:
+async def test_changes_are_told_and_no_program_starts(run: Run, workspace: Path) -> None:
     """One that did would not end in time."""
     write(workspace, "f", text="one\n")
     write(workspace, ".gitattributes", text="f filter=x diff=x\n")
@@ -280,9 +271,7 @@ async def show_in_code_mode(workspace: Path) -> Conversation:
 @pytest.mark.parametrize(
     "name", ["file", "link", "commondir", "objects/info/alternates", "objects/pack", "objects/"]
 )
-async def test_git_asks_where_it_would_show_another_repository(
-    workspace: Path, other: Path, name: str
-) -> None:
+async def test_git_asks_before_it_shows_another(workspace: Path, other: Path, name: str) -> None:
     if name == "file":
         (workspace / ".git").write_text(f"gitdir: {other}/.git\n")
     elif name == "link":

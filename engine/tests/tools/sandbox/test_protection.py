@@ -39,9 +39,7 @@ STEERING = {
 """Files, and what of them is protected."""
 
 
-async def test_what_steers_is_read_only_where_it_is_there_and_told_of_where_it_is_not(
-    run: Run, workspace: Path
-) -> None:
+async def test_what_steers_is_read_only_or_told_of(run: Run, workspace: Path) -> None:
     made = [f"mkdir -p $(dirname {name}); echo x > {name}" for name in STEERING]
     assert f"[made {', '.join(sorted(STEERING.values()))}:" in await run("; ".join(made))
     before = read_tree(workspace)
@@ -58,25 +56,20 @@ async def test_what_steers_is_read_only_where_it_is_there_and_told_of_where_it_i
         assert read_tree(workspace) == before, name
 
 
-async def test_what_makes_git_run_programs_stays(run: Run, workspace: Path) -> None:
+async def test_what_makes_git_run_programs_stays_and_links_are(run: Run, workspace: Path) -> None:
     await run("git init -q; rm -rf .git/hooks")
     for attempt in (
         "git config core.fsmonitor evil",
         "echo evil > .git/hooks/pre-commit",
         "mv .git other && mkdir .git && cp -r other/. .git && echo evil >> .git/config",
-        "rm -rf .git",
-        "ln -s /tmp/evil .git/hooks/post-commit",
-        "mkdir -p evil && mv evil .git/hooks",
-        "printf '* filter=x' > .git/info/attributes",
+        *("rm -rf .git", "ln -s /tmp/evil .git/hooks/post-commit"),
+        *("mkdir -p evil && mv evil .git/hooks", "printf '* filter=x' > .git/info/attributes"),
     ):
         await run(attempt)
         assert "evil" not in (workspace / ".git/config").read_text(), attempt
         assert not list((workspace / ".git/hooks").iterdir()), attempt
         assert not (workspace / ".git/info/attributes").exists(), attempt
     assert "[made .git/commondir:" in await run("echo ../evil > .git/commondir")
-
-
-async def test_a_link_that_steers_and_is_replaced_is_told_of(run: Run, workspace: Path) -> None:
     write(workspace, "AGENTS.md", text="theirs")
     (workspace / "CLAUDE.md").symlink_to("AGENTS.md")
     assert await run("cat CLAUDE.md") == "theirs\n[exit code 0]"
@@ -84,18 +77,13 @@ async def test_a_link_that_steers_and_is_replaced_is_told_of(run: Run, workspace
 
 
 TRICKS = [
-    *("echo x > new", "cp /etc/passwd f", "rm -rf folder", "mv f g", "ln f hard"),
-    *("mkdir m", "mkfifo p", "chmod 777 f", ": > f", "touch -d 2001-01-01 f", "truncate -s 0 f"),
-    *("exec 3<>f; echo x >&3", "sh <<'X'\nrm f\nX", "(setsid rm f &) ; sleep 0.2"),
-    "python3 -c \"import mmap,os; fd=os.open('f',os.O_RDWR); mmap.mmap(fd,1)[0]=120\"",
-    *("ln -s $PWD /tmp/w && rm /tmp/w/f", "rm /proc/self/cwd/f", "rm /proc/1/root$PWD/f"),
-    "exec 3<.; cd /proc/self/fd/3 && rm f",
-    *("mount -o remount,rw $PWD && rm f", "mount -o remount,rw,bind $PWD && rm f"),
-    *("umount $PWD && rm f", "mount --bind /tmp $PWD && touch f", "unshare -Ur rm f"),
-    'unshare -Urm sh -c "mount -o remount,rw,bind $PWD; rm f"',
-    'unshare -Urm sh -c "umount -l $PWD; rm f"',
-    *("chroot / rm f", "nsenter -t 1 -m rm f", "mknod d b 8 0", "git init -q ."),
+    *("mkdir m", "mkfifo p", ": > f", "exec 3<>f; echo x >&3", "sh <<'X'\nrm f\nX"),
+    *("(setsid rm f &) ; sleep 0.2", "ln -s $PWD /tmp/w && rm /tmp/w/f", "umount $PWD && rm f"),
+    *("rm /proc/self/cwd/f", "rm /proc/1/root$PWD/f", "exec 3<.; cd /proc/self/fd/3 && rm f"),
+    *("mount -o remount,rw $PWD && rm f", "mount --bind /tmp $PWD && touch f", "chroot / rm f"),
+    *("unshare -Ur rm f", 'unshare -Urm sh -c "umount -l $PWD; rm f"', "git init -q ."),
 ]
+"""Besides those of ``test_read_only``."""
 
 
 async def test_read_only_means_read_only(run: Run, workspace: Path) -> None:
@@ -127,7 +115,9 @@ async def test_nothing_outside_can_be_changed(run: Run, workspace: Path, outside
     assert not [path for path in ("/etc/f", "/usr/f", Path.home() / "f") if Path(path).exists()]
 
 
-async def test_secrets_are_hidden(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_secrets_are_hidden_and_what_steers_in_folders_below(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
     home = workspace  # outside of /tmp there is none that a test may use
     write(home, ".ssh/id_rsa", ".netrc", "own.json", ".env", "elsewhere/credentials", text="s3cret")
     write(home, "plain", text="shown")
@@ -141,9 +131,6 @@ async def test_secrets_are_hidden(workspace: Path, monkeypatch: pytest.MonkeyPat
     assert "s3cret" not in shown
     await run("rm -f .env; mv .env x; echo evil > .env")
     assert (home / ".env").read_text() == "s3cret"
-
-
-async def test_secrets_and_what_steers_in_folders_below(run: Run, workspace: Path) -> None:
     write(workspace, "app/.env", "app/.ssh/id_rsa", "app/deep/prod.env", text="s3cret")
     write(workspace, "app/node_modules/x/ca.pem", text="public")
     steering = ("app/.vscode/tasks.json", "app/AGENTS.md", "sub/.git/config", "sub/.git/HEAD")

@@ -11,17 +11,19 @@ from tempfile import mkdtemp
 from typing import Any
 
 import pytest
+import yaml
 
 from modeshift.modes.errors import ModelError, ToolFailedError
 from modeshift.sandbox.mounts import ROOM
-from modeshift.tools.processes.process import Limits
 from tests.harness.clone import git
 from tests.harness.root import TEMPLATE
-from tests.harness.sleepers import wait_for
 from tests.tools.sandbox.commands import READ_ONLY, Run, needs_sandbox, runner, write
 
 pytestmark = needs_sandbox
 SECRET = "s3cret"  # noqa: S105  # what is not to be shown
+ATTACKS: dict[str, dict[str, str]] = yaml.safe_load(
+    Path(__file__).with_name("attacks.yaml").read_text(encoding="utf-8")
+)
 PYTHON = "python3 - <<'END'\nimport contextlib, os, socket\n{}\nEND"
 CONNECT = PYTHON.format(
     "s = socket.socket(socket.{0})\ns.settimeout(3)\ns.connect({1})\ns.send(b'x')\nprint('REACHED')"
@@ -29,98 +31,22 @@ CONNECT = PYTHON.format(
 HUNDRED = "\n".join([*(f"x{number}={number}" for number in range(99)), "echo x > made"])
 
 WRITES = {
-    "a redirection": "echo x > made",
-    "one that appends": "echo x >> f",
-    "one that overwrites": "set -C; echo x >| f",
-    "tee behind a pipe": "cat f | tee made",
-    "process substitution": "bash -c 'cat f > >(tee made)'; sleep 0.2",
-    "a here-document": "cat > made <<END\nx\nEND",
-    "a second line": "true\necho x > made",
+    **ATTACKS["writes"],
+    **{name: PYTHON.format(code) for name, code in ATTACKS["writes_in_python"].items()},
     "a hundred lines": HUNDRED,
     "a line of 10,000 characters": f": {'x' * 9980}; echo x > made",
-    "a subshell in the background": "(echo x > made) & wait",
-    "what is decoded": "echo ZWNobyB4ID4gbWFkZQ== | base64 -d | sh",
-    "another environment": "env -i /bin/sh -c 'echo x > made'",
-    "dd": "dd if=/dev/zero of=made count=1",
-    "sed": "sed -i s/o/x/ f",
-    "truncate": "truncate -s 0 f",
-    "cp": "cp /etc/passwd f",
-    "mv": "mv f g",
-    "mv of a folder": "mv deep deeper",
-    "rm": "rm -rf f deep",
-    "mkdir": "mkdir made",
-    "a link": "ln -s /etc/passwd made",
-    "a hard link": "ln f made",
-    "chmod": "chmod 777 f",
-    "touch, of what is there": "touch -d 2001-01-01 f",
-    "a named pipe": "mkfifo made",
-    "a device": "mknod made c 1 3",
-    "a socket": PYTHON.format("socket.socket(socket.AF_UNIX).bind('made')"),
-    "python": PYTHON.format("open('f', 'w').write('x')"),
-    "extended attributes": PYTHON.format("os.setxattr('f', 'user.x', b'x')"),
-    "a file in memory": PYTHON.format("import mmap; mmap.mmap(os.open('f', os.O_RDWR), 0)[0] = 65"),
-    "descriptors that are open": PYTHON.format(
-        "for fd in range(3, 256):\n for name in ('.', 'f', 'workspace/f'):\n"
-        "  with contextlib.suppress(OSError):\n"
-        "   os.write(os.open(name, os.O_WRONLY, dir_fd=fd), b'x')"
-    ),
-    "the folder that it is in": "echo x > /proc/self/cwd/f",
-    "the root of its own process": 'echo x > "/proc/self/root$PWD/f"',
-    "the root of the first process": 'echo x > "/proc/1/root$PWD/f"',
-    "the folder of the first process": "echo x > /proc/1/cwd/f",
-    "another mount": 'mount -o remount,rw,bind "$PWD" && echo x > f',
-    "namespaces of its own": "unshare -rm sh -c 'mount -o remount,rw,bind .; echo x > f'",
-    "the first process's": "nsenter -t 1 -m sh -c 'echo x > made'",
-    "a sandbox in it": 'bwrap --dev-bind / / --bind "$PWD" "$PWD" sh -c "echo x > made"',
-    "git commit": "git -c user.name=a -c user.email=a@b.c commit --allow-empty -qm x",
-    "git config": "git config alias.x '!touch made'",
-    "git add": "echo x > /tmp/g; git --work-tree=/tmp add g",
-    "git status, which writes its index": "git status; git update-index --refresh; git gc",
-    "a hook": "echo 'touch made' > .git/hooks/post-commit",
-    "an alias of the repository": "git evil",
-    "fsmonitor of the repository": "git -c core.fsmonitor=./evil status",
-    "textconv of the repository": "git diff --textconv",
-    "an external diff of the repository": "git -c diff.external=./evil diff",
-    "a transport of the repository": "git -c core.sshCommand=./evil fetch ssh://x/y",
-    "a program of the workspace": "./evil",
-    "the modes of the workspace": "printf 'customModes: []' > .kilocodemodes",
-    "the mode's own file": "sed -i 's/read-only/off/' modes/ask.yaml",
 }
 LEAKS = {
-    "a file of secrets": "cat .env",
-    "a key below": "cat deep/id_rsa",
-    "a search": "grep -rs s3cret .",
-    "a link to a secret": "cat shown",
-    "git, of a change": "git show",
-    "the environment": "env; set; cat /proc/*/environ",
-    "the environment of the agent": "cat /proc/{pid}/environ",
-    "the memory of the agent": "head -c 100 /proc/{pid}/mem; ls /proc/{pid} && echo REACHED",
-    "other processes": 'test "$(ls -d /proc/[0-9]* | wc -l)" -gt 8 && echo REACHED',
-    "the home folder": 'cat "$HOME/notes"; cat ~/.ssh/id; cat {home}/notes',
-    "another user's file": "cat {outside}/notes",
-    "a link that leads outside": "cat away/notes",
-    "what is above": "cat ../outside/notes; ls {outside} && echo REACHED",
-    "where services listen": "ls -A /run | grep -q sock && echo REACHED",
-    "disks": "ls /dev | grep -q '^[svn][dv]' && echo REACHED",
+    **ATTACKS["leaks"],
+    **{name: PYTHON.format(code) for name, code in ATTACKS["leaks_in_python"].items()},
     "a server on this machine": CONNECT.format("AF_INET", "('127.0.0.1', {tcp})"),
-    "the same by the shell": "bash -c 'echo x > /dev/tcp/127.0.0.1/{tcp}' && echo REACHED",
-    "a message without a connection": PYTHON.format(
-        "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', {udp}))"
-    ),
-    "a name to look up": "getent hosts example.com && echo REACHED",
     "a socket of a service": CONNECT.format("AF_UNIX", "'{outside}/docker.sock'"),
     "a socket in the workspace": CONNECT.format("AF_UNIX", "'agent.sock'"),
     "a socket of X11": CONNECT.format("AF_UNIX", "'{tmp}/X0'"),
     "a socket without a file": CONNECT.format("AF_UNIX", "'\\0{abstract}'"),
-    "a socket of virtual machines": PYTHON.format(
-        "socket.socket(socket.AF_VSOCK).bind((1, 5)); print('REACHED')"
-    ),
-    "packets": PYTHON.format("socket.socket(socket.AF_PACKET, 3); print('REACHED')"),
 }
 OUTSIDE = (
-    "the home folder",
-    "another user's file",
-    "a link that leads outside",
+    *("the home folder", "another user's file", "a link that leads outside"),
     "a socket of a service",
 )
 FAIL_ANYWHERE = {  # in a sandbox where all may be written, and with the network, too
@@ -246,62 +172,22 @@ async def test_an_attack_fails_whatever_the_settings_say(place: Place, name: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in [*WRITES, *LEAKS] if name not in FAIL_ANYWHERE])
+@pytest.mark.parametrize("name", [*WRITES, *LEAKS])
 async def test_the_attack_is_one(place: Place, name: str) -> None:
-    """Where commands may write, have the network and see secrets it succeeds."""
+    """Where commands may write, have the network and see secrets it succeeds, or never does."""
     if name in OUTSIDE and any(place.outside.is_relative_to(hidden) for hidden in ROOM):
         pytest.skip("this clone is where the sandbox hides all files anyway")
     run = runner(place.workspace, has_network=True, shows_secrets=True)
     await run("true")  # makes the folders that git would use
-    assert await succeeds(place, run, name, closed=False) != ""
+    assert (await succeeds(place, run, name, closed=False) != "") is (name not in FAIL_ANYWHERE)
 
 
-async def test_nothing_is_left_between_commands(run: Run) -> None:
+async def test_nothing_is_left_between_commands_and_no_other_process_ends(run: Run) -> None:
     for folder in ("/tmp", "/var/tmp", "/dev/shm"):  # noqa: S108
         assert "left\n" in await run(f"echo left > {folder}/x; cat {folder}/x", closed=True)
         assert "left" not in await run(f"cat {folder}/x", closed=True)
-
-
-async def test_a_process_that_leaves_ends_with_the_command(run: Run, mark: str) -> None:
-    leaving = (
-        "sleep {0} &",
-        "nohup sleep {0} >/dev/null 2>&1 &",
-        "(setsid sh -c '(setsid sleep {0} &) &' &)",
-        PYTHON.format(
-            "if not os.fork():\n os.setsid()\n if not os.fork():\n"
-            "  os.execvp('sleep', ['sleep', '{0}'])"
-        ),
-    )
-    lines = "\n".join(line.replace("{0}", mark) for line in leaving)
-    assert (await run(f"{lines}\nsleep 0.3; echo done", closed=True)).startswith("done\n")
-    await wait_for(False, mark)
-
-
-async def test_it_ends_no_other_process(run: Run) -> None:
     shown = await run(f"kill -9 {os.getpid()}; kill -9 {os.getppid()}; kill -9 -1", closed=True)
     assert "o such process" in shown
-
-
-@pytest.mark.slow
-async def test_the_limits_hold(workspace: Path, run: Run, mark: str) -> None:
-    shown = await run("echo begun; trap '' TERM INT; sleep 60", closed=True, timeout=1)
-    assert shown.startswith("begun\n[ended after 1 s")
-    # Not one that doubles: on a machine with two cores it outruns the count, which is polled.
-    bomb = f"for n in $(seq 200); do sleep {mark} & done; wait"
-    shown = await runner(workspace, Limits(processes=50))(bomb, closed=True, timeout=120)
-    assert "[ended: it had more than 50 processes]" in shown
-    await wait_for(False, mark)
-    hog = PYTHON.format("import time; x = bytearray(300_000_000); time.sleep(30)")
-    shown = await runner(workspace, Limits(memory=200))(hog, closed=True, timeout=120)
-    assert "[ended: it used more than 200 MiB of memory]" in shown
-
-
-async def test_what_it_prints_is_plain_and_bounded(run: Run) -> None:
-    shown = await run(
-        "printf '\\033]0;title\\007\\033[31mred\\033[2Jx\\n'", closed=True, edits=False
-    )
-    assert shown == f"redx\n[exit code 0]\n{READ_ONLY}"
-    assert len(await run("yes 0123456789 | head -c 3000000", closed=True)) < 25_000
 
 
 async def test_not_in_the_background_and_not_outside(run: Run, workspace: Path) -> None:
@@ -313,9 +199,7 @@ async def test_not_in_the_background_and_not_outside(run: Run, workspace: Path) 
             await run("pwd", closed=True, cwd=folder)
 
 
-async def test_nothing_runs_without_the_filter_of_system_calls(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nothing_runs_without_its_filter(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
     assert "[exit code 0]" in await run("true")
     with pytest.raises(ToolFailedError, match="no filter of system calls"):

@@ -21,6 +21,7 @@ from modeshift.tools.workspace import ripgrep
 from modeshift.tools.workspace.search import MAX_BYTES, Query, search_file, search_folder
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import SECONDS
+from tests.tables import rows
 from tests.tools.conftest import Run
 from tests.tools.racing import repeating, swapping
 
@@ -33,22 +34,20 @@ def make(folder: Path, *names: str, text: str = "KEY\n") -> None:
         (folder / name).write_text(text)
 
 
-@pytest.mark.parametrize(
-    ("data", "offset", "limit", "shown"),
-    [
-        (b"a\nb\nc", None, None, "1\ta\n2\tb\n3\tc"),
-        (b"a\nb\nc", 2, 1, "2\tb\n[f has 3 lines; it goes on with offset=3]"),
-        (b"a\nb\nc\n", 4, None, "f has 3 lines; nothing from line 4."),
-        (b"a\nb\nc", -5, 1, "1\ta\n[f has 3 lines; it goes on with offset=2]"),
-        (b"a\nb\nc", 10**18, 10**18, "f has 3 lines; nothing from line 1000000000000000000."),
-        (b"", None, None, "f is empty."),
-        (b"caf\xe9\n", None, None, "1\tcaf\\xe9"),
-        ("\ufeffa\n".encode(), None, None, "1\ta"),
-        ("a\nb\n".encode("utf-16"), None, None, "1\ta\n2\tb"),
-        ("a\fstill a\u2028still\nb\n".encode(), 2, None, "2\tb"),
-        (b"x" * 30_000_000, None, None, f"1\t{'x' * 2000}[29998000 more bytes]"),
-        (b"0123456789\n" * 1_000_000, 1_000_000, 1, "1000000\t0123456789"),
-    ],
+@rows(
+    "data offset limit shown",
+    (b"a\nb\nc", None, None, "1\ta\n2\tb\n3\tc"),
+    (b"a\nb\nc", 2, 1, "2\tb\n[f has 3 lines; it goes on with offset=3]"),
+    (b"a\nb\nc\n", 4, None, "f has 3 lines; nothing from line 4."),
+    (b"a\nb\nc", -5, 1, "1\ta\n[f has 3 lines; it goes on with offset=2]"),
+    (b"a\nb\nc", 10**18, 10**18, "f has 3 lines; nothing from line 1000000000000000000."),
+    (b"", None, None, "f is empty."),
+    (b"caf\xe9\n", None, None, "1\tcaf\\xe9"),
+    ("\ufeffa\n".encode(), None, None, "1\ta"),
+    ("a\nb\n".encode("utf-16"), None, None, "1\ta\n2\tb"),
+    ("a\fstill a\u2028still\nb\n".encode(), 2, None, "2\tb"),
+    (b"x" * 30_000_000, None, None, f"1\t{'x' * 2000}[29998000 more bytes]"),
+    (b"0123456789\n" * 1_000_000, 1_000_000, 1, "1000000\t0123456789"),
 )
 async def test_ranges(
     run: Run, workspace: Path, data: bytes, offset: int, limit: int, shown: str
@@ -57,29 +56,11 @@ async def test_ranges(
     assert await run("read_file", path="f", offset=offset, limit=limit) == shown
 
 
-async def test_no_line_is_not_a_range(run: Run, workspace: Path) -> None:
+async def test_lines_across_blocks_and_no_line(run: Run, workspace: Path) -> None:
     (workspace / "f").write_text("a")
     for limit in (0, -1):
         with pytest.raises(InvalidCallError, match=r"limit: .* greater than or equal to 1"):
             await run("read_file", path="f", limit=limit)
-
-
-@pytest.mark.parametrize(
-    ("data", "why"),
-    [
-        (b"\x7fELF\0\0", "'f' is binary .6 bytes."),
-        (b"text\n" * 400_000 + b"\0", "'f' is binary .2000001 bytes."),
-        (b"\xff\xfea", "'f' is not utf-16-le text"),
-        (b"\xff\xfe" + b"a\0" * 5_000_000, "is utf-16-le and has 10000002 bytes; 10000000 are"),
-    ],
-)
-async def test_what_is_not_text(run: Run, workspace: Path, data: bytes, why: str) -> None:
-    (workspace / "f").write_bytes(data)
-    with pytest.raises(ToolFailedError, match=why):
-        await run("read_file", path="f")
-
-
-async def test_lines_across_blocks(run: Run, workspace: Path) -> None:
     lines = [f"line {number} " + "x" * (number % 3000) for number in range(1, 3000)]
     (workspace / "f").write_text("\n".join(lines) + "\n")
     for start in (1, 700, 1400, 2990):
@@ -88,9 +69,20 @@ async def test_lines_across_blocks(run: Run, workspace: Path) -> None:
             assert line.startswith(f"{number}\tline {number} "), number
 
 
-async def test_a_huge_file_takes_no_memory_and_says_how_much_there_is(
-    run: Run, workspace: Path
-) -> None:
+@rows(
+    "data why",
+    (b"\x7fELF\0\0", "'f' is binary .6 bytes."),
+    (b"text\n" * 400_000 + b"\0", "'f' is binary .2000001 bytes."),
+    (b"\xff\xfea", "'f' is not utf-16-le text"),
+    (b"\xff\xfe" + b"a\0" * 5_000_000, "is utf-16-le and has 10000002 bytes; 10000000 are"),
+)
+async def test_what_is_not_text(run: Run, workspace: Path, data: bytes, why: str) -> None:
+    (workspace / "f").write_bytes(data)
+    with pytest.raises(ToolFailedError, match=why):
+        await run("read_file", path="f")
+
+
+async def test_a_huge_file_takes_no_memory_and_says_its_size(run: Run, workspace: Path) -> None:
     with (workspace / "f").open("wb") as file:
         for number in range(30):
             file.write(b"some line of text\n" * 55_000 + f"block {number}\n".encode())
@@ -107,9 +99,7 @@ async def test_a_huge_file_takes_no_memory_and_says_how_much_there_is(
 
 
 @pytest.mark.parametrize(("width", "most"), [(1500, 54), (1, 2000)])
-async def test_lines_are_left_out_and_it_says_so(
-    run: Run, workspace: Path, width: int, most: int
-) -> None:
+async def test_lines_left_out_are_counted(run: Run, workspace: Path, width: int, most: int) -> None:
     (workspace / "f").write_text("\n".join(["y" * width] * 5000))
     lines = (await run("read_file", path="f", limit=9999)).splitlines()
     assert len(lines) == most + 1
@@ -176,9 +166,7 @@ async def test_a_deep_and_a_wide_tree(run: Run, workspace: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "shown"), [(b"\xff\xfe.txt", "\\xff\\xfe.txt"), (b"one\ntwo", "one\\u000atwo")]
 )
-async def test_names_that_are_not_plain_text(
-    run: Run, workspace: Path, name: bytes, shown: str
-) -> None:
+async def test_names_that_are_no_text(run: Run, workspace: Path, name: bytes, shown: str) -> None:
     make(workspace, os.fsdecode(name))
     assert await run("list_files") == shown
     assert await run("search_files", regex="KEY") == f"{shown}:1:KEY"
@@ -218,9 +206,7 @@ def confined(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @on_linux
-async def test_a_search_reads_no_link(
-    confined: None, run: Run, workspace: Path, tmp_path: Path
-) -> None:
+async def test_no_link_is_read(confined: None, run: Run, workspace: Path, tmp_path: Path) -> None:
     """Neither one that is there, nor one that is swapped in, nor where ``.gitignore`` is one."""
     make(workspace, ".env", text="KEY=s3cret\n")
     make(tmp_path, "outside/id_rsa", text="KEY=s3cret\n*.py\n")
@@ -309,14 +295,11 @@ async def test_search_takes_no_options(run: Run, workspace: Path, text: str) -> 
         await run("search_files", regex="x", path=text)
 
 
-async def test_a_fifo_is_not_searched(run: Run, workspace: Path) -> None:
+async def test_a_fifo_and_backtracking_hold_nothing_up(run: Run, workspace: Path) -> None:
     os.mkfifo(workspace / "pipe")
     with pytest.raises(ToolFailedError, match="'pipe'"):
         await run("search_files", regex="x", path="pipe")
     assert "No match" in await run("search_files", regex="x")
-
-
-async def test_a_pattern_that_backtracks_is_quick(run: Run, workspace: Path) -> None:
     (workspace / "a").write_text("a" * 5000 + "!\n")
     start = time.process_time()
     await run("search_files", regex="(a+)+$")

@@ -1,6 +1,7 @@
 """The workspace: what is opened is what was judged, and nothing is lost by a write."""
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from modeshift.modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
 from modeshift.tools.workspace.client_files import buffers
 from modeshift.tools.workspace.workspace import MAX_FILE_BYTES, Workspace
+from tests.tables import rows
 from tests.tools.racing import swapping
 
 IS_ROOT = os.geteuid() == 0
@@ -44,23 +46,15 @@ def test_what_is_no_workspace(tmp_path: Path) -> None:
             Workspace(root)
 
 
-@pytest.mark.parametrize(
+@rows(
     "path",
-    [
-        *(
-            "../outside",
-            "../outside/file",
-            "/etc/passwd",
-            "/",
-            "link",
-            "link/file",
-            "file",
-            "a/../../x",
-        ),
-        *("in/../../outside/file", "proc", "proc/passwd", "fd/3", "self", "dev", "l0"),
-        *("\0", "a\0b", "a\nb", "../workspace-evil/file", "loop", "loop/x", "one", "other"),
-        *("x" * 5000, "a/" * 3000 + "b"),
-    ],
+    *(
+        *("../outside", "../outside/file", "/etc/passwd", "/", "link", "link/file", "file"),
+        "a/../../x",
+    ),
+    *("in/../../outside/file", "proc", "proc/passwd", "fd/3", "self", "dev", "l0"),
+    *("\0", "a\0b", "a\nb", "../workspace-evil/file", "loop", "loop/x", "one", "other"),
+    *("x" * 5000, "a/" * 3000 + "b"),
 )
 def test_nothing_leads_outside(place: Workspace, outside: Path, path: str) -> None:
     (place.root / "in").mkdir()
@@ -100,12 +94,9 @@ def test_a_link_to_a_name_that_is_not_shown(place: Workspace, target: str) -> No
         place.resolve(target)
 
 
-def test_nothing_is_expanded(place: Workspace) -> None:
+def test_links_inside_are_followed_and_nothing_is_expanded(place: Workspace) -> None:
     for path in ("~", "$HOME", "~root", "${HOME}/x", "%USERPROFILE%"):
         assert place.resolve(path) == path
-
-
-def test_links_inside_are_followed(place: Workspace) -> None:
     (place.root / "real").mkdir()
     (place.root / "relative").symlink_to("real")
     (place.root / "absolute").symlink_to(place.root / "real")
@@ -115,16 +106,12 @@ def test_links_inside_are_followed(place: Workspace) -> None:
     assert place.resolve_at_once("relative") == ("real" if sys.platform == "linux" else None)
 
 
-@pytest.mark.parametrize(
+@rows(
     "path",
-    [
-        *("link/file", "file", "in/up/outside/file", "inside/f", "inside/b/f", "short"),  # links
-        *("in/../../outside/file", "../x", "/etc/passwd", "", ".", "in//x", "./x"),
-    ],
+    *("link/file", "file", "in/up/outside/file", "inside/f", "inside/b/f", "short"),  # links
+    *("in/../../outside/file", "../x", "/etc/passwd", "", ".", "in//x", "./x"),
 )
-def test_what_was_judged_and_became_another_path(
-    place: Workspace, outside: Path, path: str
-) -> None:
+def test_what_was_judged_and_became_another(place: Workspace, outside: Path, path: str) -> None:
     root = place.root
     (root / "in").mkdir()
     (root / "real/b").mkdir(parents=True)
@@ -220,13 +207,11 @@ class SwappingEditor:
         file.write_text(text)
 
 
-@pytest.mark.parametrize(
-    ("writes", "is_late", "why"),
-    [
-        (False, False, "is not where it was"),
-        (True, False, "is not where it was"),
-        (False, True, "was moved while the editor had it"),
-    ],
+@rows(
+    "writes is_late why",
+    (False, False, "is not where it was"),
+    (True, False, "is not where it was"),
+    (False, True, "was moved while the editor had it"),
 )
 def test_an_editor_gets_no_path_with_a_link(
     place: Workspace, outside: Path, writes: bool, is_late: bool, why: str
@@ -244,17 +229,15 @@ def test_an_editor_gets_no_path_with_a_link(
     assert (outside / "file").read_text() == "theirs"
 
 
-@pytest.mark.parametrize(
-    ("before", "text", "after"),
-    [
-        (b"a\r\nb\r\n", "c\nd\n", b"c\r\nd\r\n"),
-        (b"a\r\nb\n", "c\nd\n", b"c\nd\n"),
-        (b"\xef\xbb\xbfa\n", "b\n", b"\xef\xbb\xbfb\n"),
-        ("a\r\n".encode("utf-16"), "ü\n", "\ufeffü\r\n".encode("utf-16-le")),
-        (b"\xfe\xff\0a", "b", b"\xfe\xff\0b"),
-        (b"\0binary", "a\n", b"a\n"),
-        (b"caf\xe9 one\r\n", "caf\udce9 two\n", b"caf\xe9 two\r\n"),
-    ],
+@rows(
+    "before text after",
+    (b"a\r\nb\r\n", "c\nd\n", b"c\r\nd\r\n"),
+    (b"a\r\nb\n", "c\nd\n", b"c\nd\n"),
+    (b"\xef\xbb\xbfa\n", "b\n", b"\xef\xbb\xbfb\n"),
+    ("a\r\n".encode("utf-16"), "ü\n", "\ufeffü\r\n".encode("utf-16-le")),
+    (b"\xfe\xff\0a", "b", b"\xfe\xff\0b"),
+    (b"\0binary", "a\n", b"a\n"),
+    (b"caf\xe9 one\r\n", "caf\udce9 two\n", b"caf\xe9 two\r\n"),
 )
 def test_a_write_keeps_the_format(place: Workspace, before: bytes, text: str, after: bytes) -> None:
     (place.root / "f").write_bytes(before)
@@ -337,3 +320,43 @@ def test_nobody_reads_a_private_file_while_it_is_written(place: Workspace) -> No
         os.umask(before)
         is_on = False  # a hook cannot be removed
     assert seen == [0o600]
+
+
+def put_link(folder: Path, outside: Path) -> None:
+    shutil.rmtree(folder / "in")
+    (folder / "in").symlink_to(outside)
+
+
+WRONG: dict[str, Callable[[Path, Path], object]] = {
+    "other contents": lambda folder, _: (folder / "in/a.txt").write_text("mine"),
+    "other permissions": lambda folder, _: (folder / "in/a.txt").chmod(0o640),
+    "nothing": lambda folder, _: (folder / "in/a.txt").unlink(),
+    "no folder": lambda folder, _: shutil.rmtree(folder / "in"),
+    "a folder that is a link, with the same file": put_link,
+    "a file that an ignore file names": lambda folder, _: (folder / ".rooignore").write_text("in"),
+}
+
+
+@pytest.mark.parametrize("data", [b"old", None], ids=["written", "deleted"])
+@pytest.mark.parametrize("wrong", [None, *WRONG])
+def test_what_is_unexpected_stays(wrong: str | None, data: bytes | None, tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    for folder in (root / "in", outside):
+        folder.mkdir(parents=True)
+        (folder / "a.txt").write_text("new")
+        (folder / "a.txt").chmod(0o600)
+    workspace = Workspace(root, heeds_ignore_files=True)
+    expected = workspace.find_held("in/a.txt")
+    if wrong is None:
+        workspace.put_back("in/a.txt", expected, data, 0o755)
+        if data is not None:
+            assert (root / "in/a.txt").read_bytes() == data
+            assert os.stat(root / "in/a.txt").st_mode & 0o7777 == 0o755
+        assert (root / "in/a.txt").exists() is (data is not None)
+        return
+    WRONG[wrong](root, outside)
+    before = {file: file.read_bytes() for file in tmp_path.rglob("a.txt")}
+    with pytest.raises(ToolFailedError):
+        workspace.put_back("in/a.txt", expected, data, 0o755)
+    assert {file: file.read_bytes() for file in tmp_path.rglob("a.txt")} == before
+    assert (outside / "a.txt").read_text() == "new"
