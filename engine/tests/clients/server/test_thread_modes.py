@@ -275,7 +275,7 @@ async def test_no_client_reads_or_writes_what_the_host_sets_but_here(web: Web) -
 
 
 async def test_what_is_remembered_is_shown_and_taken_back(web: Web) -> None:
-    """Also beside a question; ``test_agent.py`` has what is no list of ids that are shown."""
+    """Also beside a question; what is no list of ids at all is refused in ``test_agent``."""
     thread = await Thread.new(web.client)
     await remember(thread, web, "one", "two")
     first, second = (await web.get(thread))["remembered"]
