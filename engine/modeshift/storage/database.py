@@ -37,6 +37,10 @@ class Database(ABC):
     async def execute(self, statement: str, **values: object) -> list[Row]:
         """As ``Executor.execute``."""
 
+    async def look(self, statement: str, **values: object) -> list[Row]:
+        """As ``execute``, for a ``SELECT`` that an index answers with a few rows: it may block."""
+        return await self.execute(statement, **values)
+
     @abstractmethod
     def transaction(self) -> AbstractAsyncContextManager[Executor]:
         """What is executed in it counts whole or not at all; in SQLite nobody else writes then."""

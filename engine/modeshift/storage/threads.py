@@ -1,15 +1,17 @@
 """LangGraph's checkpointer and store, with our own rules on top."""
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, closing, contextmanager
+from datetime import datetime
 from typing import Any, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, DeltaChannelHistory
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.store.base import BaseStore, Op, PutOp, Result
+from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result
 from langgraph.store.sqlite import SqliteStore
 from typing_extensions import override
 
@@ -27,6 +29,7 @@ _USERS = """
     SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
     AND backend_type = 'client backend' AND pid != pg_backend_pid()
 """
+_FIND = "SELECT value, created_at, updated_at FROM store WHERE prefix = :prefix AND key = :key"
 _TAKE_OVER = f"""
     INSERT OR IGNORE INTO store (prefix, key, value)
         SELECT '{NAMESPACE}.' || thread_id, name,
@@ -132,8 +135,18 @@ class WholeBatches(BaseStore):
     @override
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         ops = list(ops)
+        if all(isinstance(op, GetOp) for op in ops):
+            return [await self._find(op) for op in cast("list[GetOp]", ops)]
         writes = any(isinstance(op, PutOp) for op in ops)
         return await self._database.run(lambda opened: _Batch(opened, writes=writes).batch(ops))
+
+    async def _find(self, op: GetOp) -> Item | None:
+        rows = await self._database.look(_FIND, prefix=".".join(op.namespace), key=op.key)
+        for value, *times in rows:
+            created, updated = map(datetime.fromisoformat, times)
+            return Item(value=json.loads(value), key=op.key, namespace=op.namespace,
+                        created_at=created, updated_at=updated)  # fmt: skip
+        return None
 
     @override
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -209,7 +222,7 @@ async def has_checkpoint(saver: BaseCheckpointSaver[str], thread: str, checkpoin
     """Whether a checkpoint is stored; a checkpointer that is not ours has to read all of it."""
     if (database := find_database(saver)) is not None:
         select = "SELECT 1 FROM checkpoints WHERE thread_id = :thread AND checkpoint_id = :id"
-        return bool(await database.execute(select, thread=thread, id=checkpoint))
+        return bool(await database.look(select, thread=thread, id=checkpoint))
     here = {"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint}
     return await saver.aget_tuple({"configurable": here}) is not None
 

@@ -15,6 +15,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from modeshift.modes.plain_data import JsonObject
 from modeshift.storage.database import Executor
+from modeshift.threads.journal import Journal
 
 _LAST = """
     SELECT number, digest, EXISTS (
@@ -50,20 +51,20 @@ def chain(before: str, number: int, text: str) -> str:
 
 
 async def append_entry(
-    database: Executor, thread: str, reference: str, values: Mapping[str, object]
+    journal: Journal, thread: str, reference: str, values: Mapping[str, object]
 ) -> None:
     """Add an entry, unless it is there, as after a crash; raises ``StorageError``."""
     when = datetime.now(UTC).isoformat()
     text = json.dumps({"when": when, **values}, sort_keys=True, ensure_ascii=False)
     named = {"thread": thread, "reference": reference}
     while True:
-        last = await database.execute(_LAST, **named)
+        last = await journal.look(_LAST, **named)
         number, before, is_there = last[0] if last else (0, "", False)
         if is_there:
             return
         digest = chain(before, number + 1, text)
         # Calls that run beside each other end at once: one of them comes first.
-        if await database.execute(_APPEND, number=number + 1, entry=text, digest=digest, **named):
+        if await journal.execute(_APPEND, number=number + 1, entry=text, digest=digest, **named):
             return
 
 

@@ -24,6 +24,7 @@ from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import DONE, UNKNOWN, build_not_run_result
 from modeshift.modes.errors import InvalidInputError, StorageError
 from modeshift.modes.facts import Done, end_unseen
+from modeshift.modes.plain_data import JsonObject
 from modeshift.storage.database import Database, Row
 from modeshift.storage.kept_threads import JOURNAL_STEPS, JOURNAL_TABLES, RELIEVED
 from modeshift.storage.sqlite import MemoryDatabase
@@ -167,7 +168,7 @@ class Journal:
     async def find_decisions(self, thread: str, question: str) -> Any:
         """The answer to a question; None if nobody has given one."""
         select = "SELECT decisions FROM decisions WHERE thread_id = :thread AND question = :id"
-        rows = await self.execute(select, thread=thread, id=question)
+        rows = await self.look(select, thread=thread, id=question)
         return json.loads(rows[0][0]) if rows else None
 
     async def count_effects(self) -> dict[str, int]:
@@ -217,7 +218,7 @@ class Journal:
 
     async def read(self, key: str) -> BegunCall | None:
         """The call as it stands in the database; None if it has not begun."""
-        rows = await self.execute(_READ, key=key)
+        rows = await self.look(_READ, key=key)
         if not rows:
             return None
         owner, state, is_late, before, after, told, stored = rows[0]
@@ -231,11 +232,20 @@ class Journal:
 
     async def execute(self, statement: str, **values: object) -> list[Row]:
         """Execute, with ``:owner``, ``:lease``, ``:now`` and ``{clock}`` filled in."""
+        return await self._use(self.database.execute, statement, values)
+
+    async def look(self, statement: str, **values: object) -> list[Row]:
+        """As ``execute``, by ``Database.look``."""
+        return await self._use(self.database.look, statement, values)
+
+    async def _use(
+        self, execute: Callable[..., Awaitable[list[Row]]], statement: str, values: JsonObject
+    ) -> list[Row]:
         if not self._is_ready:
             await self._prepare()
         now = datetime.now(UTC).isoformat()
         known = {"owner": self._owner.id, "lease": self.lease, "now": now, **values}
-        return await self.database.execute(statement.format(clock=self.database.clock), **known)
+        return await execute(statement.format(clock=self.database.clock), **known)
 
     async def _prepare(self) -> None:
         try:
@@ -261,7 +271,7 @@ class Hold:
         The thread must be read after this: then what another process has begun is in its plan.
         """
         thread, hold = self._thread, uuid4().hex
-        while not (rows := await self._journal.execute(_FIND_HOLD, thread=thread)):
+        while not (rows := await self._journal.look(_FIND_HOLD, thread=thread)):
             if rows := await self._journal.execute(_TAKE_HOLD, thread=thread, hold=hold):
                 break
         self._checked = _read_clock()
@@ -276,7 +286,7 @@ class Hold:
 
     async def check(self) -> None:
         """Raises ``InvalidInputError`` if another process goes on with the thread."""
-        if await self._journal.execute(_FIND_OTHER, thread=self._thread):
+        if await self._journal.look(_FIND_OTHER, thread=self._thread):
             raise InvalidInputError(RELIEVED)
 
     async def wait_for(self, saver: BaseCheckpointSaver[str], checkpoint: str) -> None:

@@ -84,6 +84,25 @@ async def test_a_cancelled_transaction_and_many_at_once(database: Database) -> N
     assert await database.execute("SELECT n FROM counts") == [(40,)]
 
 
+async def test_a_look_waits_for_no_write_and_sees_what_is_stored(
+    url: str, tmp_path: Path, database: Database
+) -> None:
+    await database.migrate("notes", STEPS)
+    other = open_database(url, tmp_path / "threads.sqlite")
+    async with other.transaction() as transaction:
+        await transaction.execute(INSERT, id="a", text="x")
+        waiting = asyncio.create_task(database.execute(INSERT, id="a", text="y"))
+        await asyncio.sleep(0)
+        assert await database.look(SELECT) == []
+    assert await waiting == []
+    assert await database.look("SELECT text FROM notes WHERE id = :id", id="a") == [("x",)]
+    await other.close()
+    await database.close()
+    assert await database.look(SELECT) == [("a", "x")]
+    with pytest.raises(StorageError, match="nowhere"):
+        await database.look("SELECT 1 FROM nowhere")
+
+
 async def test_a_step_is_executed_once_whoever_comes(database: Database) -> None:
     await asyncio.gather(*(database.migrate("notes", STEPS[:1]) for _ in range(5)))
     await database.execute(INSERT, id="a", text="x")
