@@ -29,7 +29,7 @@ async def digest_contents(deps: AgentDeps, paths: Iterable[str]) -> dict[str, st
     workspace = deps.toolbox.workspace
     # Side by side: an editor may take its time for each.
     digests = await asyncio.gather(
-        *(asyncio.to_thread(_digest_file, workspace, path) for path in unique)
+        *(workspace.use(path, partial(_digest_file, workspace, path)) for path in unique)
     )
     return dict(zip(unique, digests, strict=True))
 
@@ -49,7 +49,8 @@ async def foresee(deps: AgentDeps, paths: Sequence[str], args: JsonObject) -> Fi
     """
     if len(paths) != 1:
         return {}
-    text = await asyncio.to_thread(foresee_text, deps.toolbox.workspace, paths[0], args)
+    workspace = deps.toolbox.workspace
+    text = await workspace.use(paths[0], partial(foresee_text, workspace, paths[0], args))
     return {} if text is None else {paths[0]: sha256(text).hexdigest()}
 
 

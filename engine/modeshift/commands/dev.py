@@ -142,7 +142,14 @@ def serve_here(host: str, port: int, *, verbose: bool, is_json: bool) -> None:
     if is_json:
         logging.getLogger("langgraph_api.cli").setLevel(logging.WARNING)  # a banner
     os.chdir(find_root())
-    from langgraph_cli.cli import cli  # noqa: PLC0415  # it reads the environment
+    # They read the environment; the first one configures structlog.
+    import langgraph_api.logging  # noqa: F401, PLC0415
+    import structlog  # noqa: PLC0415
+    from langgraph_cli.cli import cli  # noqa: PLC0415
+
+    from modeshift.workarounds.structlog import LevelFirst  # noqa: PLC0415
+
+    structlog.configure(wrapper_class=LevelFirst)
 
     command = ["dev", "--host", host, "--port", str(port)]
     # No limit to speak of: a run that waits for a command would hold up other threads.

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from itertools import takewhile
 from operator import itemgetter
@@ -109,7 +110,7 @@ async def describe_environment(toolbox: Toolbox) -> str:
         f"Commands: run by /bin/sh, {where}",
         date,
     ]
-    if branch := await asyncio.to_thread(_read_branch, workspace):
+    if branch := await workspace.use(".git/HEAD", partial(_read_branch, workspace)):
         lines.append(f"Git: {branch}{await _describe_changes(workspace, sandbox)}")
     return "\n".join(f"- {line}" for line in lines)
 

@@ -2,10 +2,12 @@
 
 import asyncio
 import inspect
+import logging
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,11 +21,13 @@ from langgraph.graph import message
 from langgraph_runtime_inmem import database, ops  # type: ignore[import-untyped]
 from openai import AsyncOpenAI
 from pydantic import BaseModel
+from structlog.stdlib import BoundLogger
 
 from modeshift.workarounds import langgraph_runtime
 from modeshift.workarounds.langgraph import make_ids_after
 from modeshift.workarounds.openai import WHOLE, tell_ends_apart
 from modeshift.workarounds.pydantic import leaving_out_docstrings
+from modeshift.workarounds.structlog import LevelFirst
 from tests.harness.conversation import SECONDS
 
 DAY = 86_400 * 10**9
@@ -55,6 +59,31 @@ def test_what_langgraph_and_its_dev_server_lack() -> None:
     assert {*inspect.signature(ops.Runs.next).parameters} == {"wait", "limit"}
     assert all(isinstance(database.GLOBAL_STORE[name], list) for name in ("runs", "threads"))
     assert not hasattr(message, "messages_delta_reducer"), "take this one"
+
+
+class Threads(ThreadPoolExecutor):
+    """Counts what it is given."""
+
+    count = 0
+
+    def submit(self, *args: Any, **named: Any) -> Any:
+        self.count += 1
+        return super().submit(*args, **named)
+
+
+async def test_a_line_that_nobody_sees_takes_no_thread(caplog: pytest.LogCaptureFixture) -> None:
+    logger, threads = logging.getLogger("lines"), Threads(1)
+    asyncio.get_running_loop().set_default_executor(threads)
+    for kind, count in ((BoundLogger, 2), (LevelFirst, 0)):
+        lines, threads.count = kind(logger, [lambda *given: given[2]["event"]], {}), 0
+        logger.setLevel(logging.WARNING)
+        await lines.ainfo("unseen")
+        await lines.adebug("unseen")
+        assert threads.count == count
+        logger.setLevel(logging.DEBUG)
+        await lines.ainfo("seen")
+        await lines.adebug("seen too")
+    assert caplog.messages == ["seen", "seen too"] * 2
 
 
 async def read_stream(end: str, *, is_told: bool) -> list[Any]:
@@ -135,6 +164,7 @@ def test_the_editors_sdk_reads_descriptions_from_its_source() -> None:
     script = """
 import sys
 from modeshift.workarounds.pydantic import leaving_out_docstrings
+from modeshift.workarounds.structlog import LevelFirst
 if len(sys.argv) > 1:
     from acp.schema import ClientCapabilities as model
 else:

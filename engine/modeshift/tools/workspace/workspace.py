@@ -5,6 +5,7 @@ All other methods take a path as ``resolve`` gives it, and follow no link below 
 been judged is what is opened, whatever happens to the folders in between.
 """
 
+import asyncio
 import ctypes
 import os
 import re
@@ -17,7 +18,7 @@ from hashlib import file_digest, sha256
 from io import BytesIO
 from itertools import filterfalse
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 from modeshift.modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
 from modeshift.tools.workspace import atomic_file
@@ -27,11 +28,11 @@ from modeshift.tools.workspace.opening import libc, list_names, opened_folder
 from modeshift.tools.workspace.text import TextFormat
 from modeshift.tools.workspace.undo_log import OTHER, PERMISSIONS, Held, current_record
 
+T = TypeVar("T")
 MAX_PATH = 4096
-_CONTROL = re.compile(r"[\x00-\x1f]")
-
-
 MAX_FILE_BYTES = 10_000_000
+_SMALL = 32_768
+_CONTROL = re.compile(r"[\x00-\x1f]")
 
 
 class Workspace:
@@ -92,10 +93,26 @@ class Workspace:
         """As ``resolve``, quick enough for an event loop; None where it takes a closer look."""
         _check_path(path, path)
         root = f"{self.root}/"
-        real = _find_real_path(path if path.startswith("/") else f"{root}{path}")
+        full = path if path.startswith("/") else f"{root}{path}"
+        real = _find_real_path(full) or _find_new_file(full)
         if real is None or not f"{real}/".startswith(root):
-            return None  # it is not there, say
+            return None
         return self.ignored.check(_check_path(path, real[len(root) :] or "."), InvalidCallError)
+
+    async def use(self, path: str, work: Callable[[], T]) -> T:
+        """The result of ``work``, which reads the file: in a thread, where that may take a while.
+
+        A small file, or none, is read in less time than it takes to hand it to a thread.
+        """
+        try:
+            details = os.lstat(self.root / path)
+            is_quick = stat.S_ISREG(details.st_mode) and details.st_size <= _SMALL
+        except FileNotFoundError:
+            is_quick = True
+        except OSError:
+            is_quick = False
+        at_once = is_quick and buffers.get() is None
+        return work() if at_once else await asyncio.to_thread(work)
 
     def read(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> str:
         """The whole text of a regular file; raises ``ToolFailedError``."""
@@ -331,6 +348,18 @@ def _find_real_path(path: str) -> str | None:
     finally:
         os.close(descriptor)
     return os.fsdecode(buffer.raw[:length]) if 0 < length < MAX_PATH else None
+
+
+def _find_new_file(path: str) -> str | None:
+    """Where an absolute ``path`` of nothing leads, by its folder; None without one.
+
+    None, too, for what begins with ``~``, of which ``Toolbox`` says that it means no other folder.
+    """
+    folder, _, name = path.rpartition("/")
+    if name in {"", ".", ".."} or name.startswith("~") or os.path.lexists(path):
+        return None
+    real = _find_real_path(f"{folder}/.")
+    return None if real is None else f"{real.rstrip('/')}/{name}"
 
 
 @contextmanager

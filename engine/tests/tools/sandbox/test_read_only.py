@@ -47,13 +47,13 @@ LEAKS = {
 }
 OUTSIDE = (
     *("the home folder", "another user's file", "a link that leads outside"),
-    "a socket of a service",
+    *("what is above", "a socket of a service"),
 )
 FAIL_ANYWHERE = {  # in a sandbox where all may be written, and with the network, too
     *("a device", "extended attributes", "descriptors that are open", "another mount"),
     *("namespaces of its own", "the first process's", "a sandbox in it", "a hook"),
     *("the modes of the workspace", "the environment", "the environment of the agent"),
-    *("the memory of the agent", "other processes", "what is above", "where services listen"),
+    *("the memory of the agent", "other processes", "where services listen"),
     *("disks", "a name to look up", "a socket of X11", "a socket of virtual machines", "packets"),
 }
 

@@ -106,6 +106,21 @@ def test_links_inside_are_followed_and_nothing_is_expanded(place: Workspace) -> 
     assert place.resolve_at_once("relative") == ("real" if sys.platform == "linux" else None)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it always takes a closer look")
+def test_where_a_new_file_will_be(place: Workspace, outside: Path) -> None:
+    (place.root / "real").mkdir()
+    (place.root / "real/f").touch()
+    (place.root / "out").symlink_to(outside)
+    for name, target in {"inside": "real", "dangling": "real/gone", "loop": "loop"}.items():
+        (place.root / name).symlink_to(target)
+    here = {"new": "new", "./new": "new", "inside/new": "real/new", "inside/../new": "new"}
+    for path, found in here.items():
+        assert place.resolve_at_once(path) == place.resolve(path) == found
+    unclear = ("new/", "gone/new", "real/f/new", "out/new", "dangling", "loop/new", "~", "gone/..")
+    for path in unclear:
+        assert place.resolve_at_once(path) is None
+
+
 @rows(
     "path",
     *("link/file", "file", "in/up/outside/file", "inside/f", "inside/b/f", "short"),  # links
