@@ -245,13 +245,24 @@ class AgentCache:
     ) -> CachedAgent:
         """The agent in the thread's workspace, by ``store``; a thread that ``enters`` keeps that.
 
-        Works in another thread, because the server's event loop forbids reading files.
         Raises ``UserError``.
         """
         places = Workspaces(self.settings, Mailbox(store))
         workspace = await (places.enter if enters else places.find)(thread, user)
-        get = partial(self.get, workspace, self.settings.model, asked=time.monotonic())
-        return await asyncio.to_thread(get)
+        model, asked = self.settings.model, time.monotonic()
+        if self._lock.acquire(blocking=False):
+            try:
+                if (cached := self._find(_get_key(workspace, model), asked)) is not None:
+                    return cached
+            finally:
+                self._lock.release()
+        return await asyncio.to_thread(self.get, workspace, model, asked=asked)
+
+    def _find(self, key: tuple[Path, str, str], asked: float) -> CachedAgent | None:
+        """The agent that is there, if its files are as they were: a look at their times alone."""
+        if (cached := self._cached.pop(key, None)) is not None:
+            self._cached[key] = cached  # the last one used is the last one forgotten
+        return cached if cached is None or not cached.loader.is_outdated(asked) else None
 
     def get(
         self, workspace: Path, model: str, servers: tuple[Server, ...] = (), *, asked: float = inf
@@ -261,20 +272,17 @@ class AgentCache:
         ``servers`` are the MCP servers that an editor's session has; ``asked`` is as for
         ``AgentLoader.is_outdated``.
         """
-        key = (workspace, model, json.dumps([asdict(server) for server in servers]))
+        key = _get_key(workspace, model, servers)
         with self._lock:
-            cached = self._cached.pop(key, None)
-            if cached is not None:
-                self._cached[key] = cached  # the last one used is the last one forgotten
-            if cached is not None and not cached.loader.is_outdated(asked):
-                return cached
-            if cached is None:
+            if (found := self._find(key, asked)) is not None:
+                return found
+            if key in self._cached:
+                loader = self._cached[key].loader
+            else:
                 settings = self.settings.model_copy(update={"workspace": workspace})
                 loader = AgentLoader(
                     settings.with_model(model), self._started_calls, servers, self._pool
                 )
-            else:
-                loader = cached.loader
             deps = loader.deps()
             for notice in deps.notices:
                 log.warning(notice)
@@ -295,6 +303,12 @@ class AgentCache:
         """Copy all that is stored of a thread to a new one."""
         if self._saver is not None:
             await self._saver.acopy_thread(source, target)
+
+
+def _get_key(
+    workspace: Path, model: str, servers: tuple[Server, ...] = ()
+) -> tuple[Path, str, str]:
+    return workspace, model, json.dumps([asdict(server) for server in servers])
 
 
 _first = Lock()

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from datetime import datetime
 from typing import Any, TypeVar, cast
@@ -29,7 +29,10 @@ _USERS = """
     SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
     AND backend_type = 'client backend' AND pid != pg_backend_pid()
 """
-_FIND = "SELECT value, created_at, updated_at FROM store WHERE prefix = :prefix AND key = :key"
+_FIND = """
+    SELECT key, value, created_at, updated_at FROM store
+    WHERE prefix = :prefix AND key IN (SELECT value FROM json_each(:keys))
+"""
 _TAKE_OVER = f"""
     INSERT OR IGNORE INTO store (prefix, key, value)
         SELECT '{NAMESPACE}.' || thread_id, name,
@@ -136,17 +139,20 @@ class WholeBatches(BaseStore):
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         ops = list(ops)
         if all(isinstance(op, GetOp) for op in ops):
-            return [await self._find(op) for op in cast("list[GetOp]", ops)]
+            return await self._find(cast("list[GetOp]", ops))
         writes = any(isinstance(op, PutOp) for op in ops)
         return await self._database.run(lambda opened: _Batch(opened, writes=writes).batch(ops))
 
-    async def _find(self, op: GetOp) -> Item | None:
-        rows = await self._database.look(_FIND, prefix=".".join(op.namespace), key=op.key)
-        for value, *times in rows:
-            created, updated = map(datetime.fromisoformat, times)
-            return Item(value=json.loads(value), key=op.key, namespace=op.namespace,
-                        created_at=created, updated_at=updated)  # fmt: skip
-        return None
+    async def _find(self, ops: Sequence[GetOp]) -> list[Result]:
+        found = dict[tuple[tuple[str, ...], str], Item]()
+        for place in {op.namespace for op in ops}:
+            keys = json.dumps([op.key for op in ops if op.namespace == place])
+            for row in await self._database.look(_FIND, prefix=".".join(place), keys=keys):
+                key, value, *times = row
+                created, updated = map(datetime.fromisoformat, times)
+                found[place, key] = Item(value=json.loads(value), key=key, namespace=place,
+                                         created_at=created, updated_at=updated)  # fmt: skip
+        return [found.get((op.namespace, op.key)) for op in ops]
 
     @override
     def batch(self, ops: Iterable[Op]) -> list[Result]:
