@@ -126,10 +126,10 @@ async def check_run(run: JsonObject, deps: AgentDeps) -> None:
     """Check what the graph would refuse, before there is a run."""
     check_config(run.get("config"))
     if run.get("input") is not None:
-        build_input_check(deps.catalog, deps.toolbox.specs)(run["input"])
+        build_input_check(deps)(run["input"])
     if command := run.get("command"):
         written: object = Command(update=command.get("update"), goto=command.get("goto") or ())
-        build_update_check(deps.catalog, deps.toolbox.specs)(written)
+        build_update_check(deps)(written)
 
 
 @auth.on.crons

@@ -10,8 +10,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from modeshift.messages.normal_form import accept_messages, check_history, check_kept
 from modeshift.models.usage import Usage
-from modeshift.modes.catalog import Catalog
-from modeshift.modes.effects import ToolSpec
 from modeshift.modes.errors import InvalidInputError, UnknownModeError, describe_misfit
 from modeshift.modes.limits import find_unheld
 from modeshift.modes.phases import Phase
@@ -105,10 +103,9 @@ _OF_TURN = {"phase", "due_calls", "asked", "switch", "subtask", "parents"}
 _check_change = _type_check("mode_changes", ModeChange)
 
 
-def _build_checks(
-    catalog: Catalog, tools: Sequence[ToolSpec], state: type, phases: tuple[str, ...] = PHASES
-) -> dict[str, Check]:
-    """The checks of the state's keys, among them which modes there are."""
+def _build_checks(deps: AgentDeps) -> dict[str, Check]:
+    """The checks of the state's keys, the clone's own too, among them which modes there are."""
+    catalog, tools = deps.catalog, deps.toolbox.specs
 
     def check_mode(slug: object) -> str:
         if not isinstance(slug, str):
@@ -125,20 +122,22 @@ def _build_checks(
         return limit.slug
 
     return {
-        **_list_checks(state, phases),
+        **_list_checks(deps.state, deps.chart.phases),
         "mode": check_mode,
         "first_mode": check_mode,
         "limit": check_limit,
     }
 
 
-def build_input_check(catalog: Catalog, tools: Sequence[ToolSpec], state: type = State) -> Check:
+@cache
+def _list_input_keys(state: type) -> tuple[str, ...]:
+    return (*get_type_hints(build_input_type(state)),)
+
+
+def build_input_check(deps: AgentDeps) -> Check:
     """A check of a run's whole input."""
-    known = _build_checks(catalog, tools, state) | {
-        "messages": accept_messages,
-        "forget": _check_ids,
-    }
-    checks = {key: known[key] for key in get_type_hints(build_input_type(state))}
+    known = _build_checks(deps) | {"messages": accept_messages, "forget": _check_ids}
+    checks = {key: known[key] for key in _list_input_keys(deps.state)}
 
     def check(run_input: object) -> dict[str, object]:
         if not isinstance(run_input, dict):
@@ -151,7 +150,7 @@ def build_input_check(catalog: Catalog, tools: Sequence[ToolSpec], state: type =
 
 def check_settings(deps: AgentDeps, settings: Mapping[str, object]) -> JsonObject:
     """What the host sets in a thread; raises ``UserError``, also where a mode's key is missing."""
-    known = _build_checks(deps.catalog, deps.toolbox.specs, State) | {"forget": _check_ids}
+    known = _build_checks(deps) | {"forget": _check_ids}
     checks = {key: known[key] for key in SETTINGS}
     _check_keys(settings, checks, "the settings of a thread")
     checked = {key: checks[key](value) for key, value in settings.items()}
@@ -160,14 +159,9 @@ def check_settings(deps: AgentDeps, settings: Mapping[str, object]) -> JsonObjec
     return checked
 
 
-def build_update_check(
-    catalog: Catalog,
-    tools: Sequence[ToolSpec],
-    state: type = State,
-    phases: tuple[str, ...] = PHASES,
-) -> Callable[[object], None]:
+def build_update_check(deps: AgentDeps) -> Callable[[object], None]:
     """A check of what a command or ``update_state`` writes, before any of it is saved."""
-    checks = _build_checks(catalog, tools, state, phases)
+    checks = _build_checks(deps)
 
     def check(update: object) -> None:
         for key, value in read_writes(update):

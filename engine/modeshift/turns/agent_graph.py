@@ -109,10 +109,9 @@ class AgentGraph:
                 graph.add_conditional_edges(name, route, self._list_targets(row))
         graph.branches.update(dict.fromkeys(others, graph.branches[first]))
         compiled = graph.compile(checkpointer=checkpointer, name="agent")
-        specs = deps.toolbox.specs
         agent = Agent(
-            check=build_update_check(deps.catalog, specs, deps.state, deps.chart.phases),
-            check_input=build_input_check(deps.catalog, specs, deps.state),
+            check=build_update_check(deps),
+            check_input=build_input_check(deps),
             live=self._live,
             **vars(compiled),
         )

@@ -1,7 +1,9 @@
 """The agent on the real dev server, driven by the real client."""
 
 import asyncio
+import shutil
 import socket
+from pathlib import Path
 from typing import Any, Literal
 
 import httpx
@@ -12,6 +14,7 @@ from langgraph_sdk.schema import Command
 
 from tests.harness import prefork
 from tests.harness.conversation import APPROVE, until
+from tests.harness.root import TEMPLATE
 from tests.harness.server import Server, Thread, Web
 
 BARE: Any = {"resume": {"decisions": [APPROVE]}}
@@ -35,6 +38,28 @@ async def test_from_ask_to_a_file(web: Web) -> None:
     await thread.decide(APPROVE)
     assert (*thread.nodes[:2], thread.nodes[-1]) == ("review", "act", "code")
     assert web.file("notes.txt").read_text() == "hello"
+
+
+async def test_a_key_of_the_clones_own_is_set_in_a_run(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    (tmp_path / "graph").unlink()
+    shutil.copytree(TEMPLATE / "graph", tmp_path / "graph")
+    with (tmp_path / "graph/state.py").open("a") as state:
+        state.write("    ticket: str\n")
+    server.workspace.mkdir()
+    server.start(MODEL="offline")
+    try:
+        async with server.client as client:
+            thread = await Thread.new(client)
+            await thread.say("hello", ticket="AB-1")
+            assert (await thread.values())["ticket"] == "AB-1"
+            await thread.run(command={"update": {"ticket": "AB-2"}})
+            assert (await thread.values())["ticket"] == "AB-2"
+            for key, value in (("ticket", 5), ("tickets", "AB-1")):
+                with pytest.raises(UnprocessableEntityError, match=key):
+                    await thread.say("hello", **{key: value})
+    finally:
+        server.kill()
 
 
 WRONG: list[tuple[Any, list[str]]] = [
