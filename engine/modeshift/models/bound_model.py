@@ -12,6 +12,7 @@ from typing import Any
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, SystemMessage
+from langchain_core.prompt_values import ChatPromptValue
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from typing_extensions import override
@@ -324,8 +325,10 @@ async def _ask(
     """Ask once; raises ``TimeoutError`` if nothing comes for the time limit."""
     if _may_be_streamed(bound.model, config):
         config = merge_configs(config, {"callbacks": [listener]})
+    # They are messages already: LangChain would look at each of them twice at every step.
+    asked = ChatPromptValue.model_construct(messages=sent)
     async with asyncio.timeout(bound.time_limit) as listener.deadline:
-        return await model.ainvoke(sent, config, **arguments)
+        return await model.ainvoke(asked, config, **arguments)
 
 
 def _may_be_streamed(model: BaseChatModel, config: RunnableConfig) -> bool:
