@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, DeltaChannelHistory
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result
+from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, validate_op_namespace
 from langgraph.store.sqlite import SqliteStore
 from typing_extensions import override
 
@@ -31,7 +31,7 @@ _USERS = """
 """
 _FIND = """
     SELECT key, value, created_at, updated_at FROM store
-    WHERE prefix = :prefix AND key IN (SELECT value FROM json_each(:keys))
+    WHERE prefix = :prefix AND key IN ({keys})
 """
 _TAKE_OVER = f"""
     INSERT OR IGNORE INTO store (prefix, key, value)
@@ -145,9 +145,12 @@ class WholeBatches(BaseStore):
 
     async def _find(self, ops: Sequence[GetOp]) -> list[Result]:
         found = dict[tuple[tuple[str, ...], str], Item]()
+        for op in ops:
+            validate_op_namespace(op)  # ("a.b",) is another namespace than ("a", "b")
         for place in {op.namespace for op in ops}:
-            keys = json.dumps([op.key for op in ops if op.namespace == place])
-            for row in await self._database.look(_FIND, prefix=".".join(place), keys=keys):
+            keys = {f"key{n}": op.key for n, op in enumerate(ops) if op.namespace == place}
+            find = _FIND.format(keys=", ".join(f":{name}" for name in keys))
+            for row in await self._database.look(find, prefix=".".join(place), **keys):
                 key, value, *times = row
                 created, updated = map(datetime.fromisoformat, times)
                 found[place, key] = Item(value=json.loads(value), key=key, namespace=place,

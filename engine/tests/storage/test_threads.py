@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import psycopg
@@ -17,6 +17,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple, empty_checkpoint
 from langgraph.checkpoint.base import id as ids
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.store.base import GetOp, InvalidNamespaceError
 from typing_extensions import override
 
 from modeshift.commands.usage import read_threads
@@ -28,6 +29,7 @@ from modeshift.server.checkpointer import owners_of
 from modeshift.storage.database import Database
 from modeshift.storage.kept_threads import rename_keys
 from modeshift.storage.opening import open_database
+from modeshift.storage.sqlite import SqliteDatabase
 from modeshift.storage.threads import (
     check_database,
     drop_tables,
@@ -257,6 +259,22 @@ async def test_a_cancelled_write_leaves_nothing_open(database: Database, there: 
                 await write
             await other.aput(config, empty_checkpoint(), {}, {})
         assert len([saved async for saved in saver.alist(config)]) >= 12
+
+
+async def test_a_store_gives_what_was_put_there_and_nothing_of_another_namespace(
+    database: Database, there: Database
+) -> None:
+    async with open_store(there) as store:
+        keys = ("k", "1", "é", "a'b", "a\x00b") if isinstance(database, SqliteDatabase) else ("k",)
+        for key in keys:
+            await store.aput(("jo", "doe"), key, {"key": key})
+        reads = [GetOp(("jo", "doe"), key) for key in (*keys, "a", keys[0])]
+        found = [
+            item and item.value["key"] for item in cast("list[Any]", await store.abatch(reads))
+        ]
+        assert found == [*keys, None, keys[0]]
+        with pytest.raises(InvalidNamespaceError):
+            await store.abatch([GetOp(("jo.doe",), "k")])
 
 
 async def test_processes_that_start_together_make_the_tables_once(url: str, tmp_path: Path) -> None:
