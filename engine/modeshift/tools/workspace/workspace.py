@@ -356,10 +356,16 @@ def _find_new_file(path: str) -> str | None:
     None, too, for what begins with ``~``, of which ``Toolbox`` says that it means no other folder.
     """
     folder, _, name = path.rpartition("/")
-    if name in {"", ".", ".."} or name.startswith("~") or os.path.lexists(path):
+    if name in {"", ".", ".."} or name.startswith("~"):
         return None
-    real = _find_real_path(f"{folder}/.")
-    return None if real is None else f"{real.rstrip('/')}/{name}"
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        real = _find_real_path(f"{folder}/.")
+        return None if real is None else f"{real.rstrip('/')}/{name}"
+    except (OSError, ValueError):  # a name that is too long, say, is no name for a new file
+        pass
+    return None
 
 
 @contextmanager
