@@ -38,6 +38,10 @@ class IgnoreFiles:
             if (stamp := _stamp(file)) is not None
         }
 
+    def have_changed(self) -> bool:
+        """Whether ``refresh`` would read one again."""
+        return any(_stamp(file) != self._get_stamp(name) for name, file in self._files.items())
+
     def __bool__(self) -> bool:
         """Whether there are any."""
         return bool(self._found)

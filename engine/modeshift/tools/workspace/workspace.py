@@ -95,7 +95,7 @@ class Workspace:
         root = f"{self.root}/"
         full = path if path.startswith("/") else f"{root}{path}"
         real = _find_real_path(full) or _find_new_file(full)
-        if real is None or not f"{real}/".startswith(root):
+        if real is None or not f"{real}/".startswith(root) or self.ignored.have_changed():
             return None
         return self.ignored.check(_check_path(path, real[len(root) :] or "."), InvalidCallError)
 
@@ -111,7 +111,7 @@ class Workspace:
             is_quick = True
         except OSError:
             is_quick = False
-        at_once = is_quick and buffers.get() is None
+        at_once = is_quick and buffers.get() is None and not self.ignored.have_changed()
         return work() if at_once else await asyncio.to_thread(work)
 
     def read(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> str:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import time
 from pathlib import Path, PurePosixPath
+from threading import current_thread
 from typing import Any
 
 import pytest
@@ -182,6 +183,21 @@ async def test_a_link_inside_is_followed(tree: Path, heeding: Run) -> None:
     (tree / ".rooignore").symlink_to(".kilocodeignore")
     with pytest.raises(InvalidCallError, match=r"\.rooignore names it"):
         await heeding("read_file", path="open.txt")
+
+
+async def test_an_event_loop_reads_no_ignore_file_that_has_changed(tree: Path) -> None:
+    """It may lead anywhere, and LangGraph's dev server forbids to follow a link in its loop."""
+    place = Workspace(tree, heeds_ignore_files=True)
+    changes = ("shut", "many\n" * 501, "open.txt")
+    for text in changes:
+        (tree / ".rooignore").write_text(text)
+        assert place.resolve_at_once("open.txt") is None
+        assert place.resolve_at_once("new.txt") is None
+        assert await place.use("open.txt", current_thread) is not current_thread()
+        place.ignored.refresh()
+        assert await place.use("open.txt", current_thread) is current_thread()
+    with pytest.raises(InvalidCallError, match="names it"):
+        place.resolve_at_once("open.txt")
 
 
 FILES = ("a.py", "b.ts", "src/a.py", "src/x.tsx", "src/deep/a.py", "src/deep/er/b.ts", ".env")
