@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Literal, TypeVar
+from urllib.parse import quote_from_bytes
 from weakref import finalize
 
 from typing_extensions import override
@@ -96,7 +97,8 @@ class _Reader:
     """
 
     def __init__(self, file: Path) -> None:
-        self._address = f"{file.absolute().as_uri()}?mode=ro"
+        # A relative path stays one: it is looked up when it is opened, as the writer's is.
+        self._address = f"file:{quote_from_bytes(bytes(file))}?mode=ro"
         self._sqlite: sqlite3.Connection | None = None
         self._lock = Lock()
 

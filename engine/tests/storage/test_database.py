@@ -103,6 +103,23 @@ async def test_a_look_waits_for_no_write_and_sees_what_is_stored(
         await database.look("SELECT 1 FROM nowhere")
 
 
+async def test_a_look_is_in_the_file_that_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever the process has gone since, and whatever the file is called."""
+    there = tmp_path / "there"
+    there.mkdir()
+    for name in ("threads.sqlite", "a?b#c%41 d&mode=rw"):
+        monkeypatch.chdir(tmp_path)
+        async with SqliteDatabase(Path(name)) as elsewhere:
+            await elsewhere.migrate("notes", STEPS)
+        async with SqliteDatabase(Path(name)) as database:
+            monkeypatch.chdir(there)
+            await database.migrate("notes", STEPS)
+            await database.execute(INSERT, id="a", text="x")
+            assert await database.look(SELECT) == [("a", "x")]
+
+
 async def test_a_step_is_executed_once_whoever_comes(database: Database) -> None:
     await asyncio.gather(*(database.migrate("notes", STEPS[:1]) for _ in range(5)))
     await database.execute(INSERT, id="a", text="x")
