@@ -347,7 +347,9 @@ def _find_real_path(path: str) -> str | None:
         length = libc().readlink(f"/proc/self/fd/{descriptor}".encode(), buffer, MAX_PATH)
     finally:
         os.close(descriptor)
-    return os.fsdecode(buffer.raw[:length]) if 0 < length < MAX_PATH else None
+    real = os.fsdecode(buffer.raw[: max(length, 0)])
+    # The kernel's mark of what was removed meanwhile: it would be taken for a part of the name.
+    return real if 0 < length < MAX_PATH and not real.endswith(" (deleted)") else None
 
 
 def _find_new_file(path: str) -> str | None:

@@ -14,6 +14,7 @@ import pytest
 
 from modeshift.modes.errors import ConfigurationError, InvalidCallError, ToolFailedError
 from modeshift.tools.workspace.client_files import buffers
+from modeshift.tools.workspace.opening import opened_folder
 from modeshift.tools.workspace.workspace import MAX_FILE_BYTES, Workspace
 from tests.tables import rows
 from tests.tools.racing import swapping
@@ -119,6 +120,10 @@ def test_where_a_new_file_will_be(place: Workspace, outside: Path) -> None:
     unclear = ("new/", "gone/new", "real/f/new", "out/new", "dangling", "loop/new", "~", "gone/..")
     for path in (*unclear, "n" * 256, "é" * 128, "\ud800"):
         assert place.resolve_at_once(path) is None
+    with opened_folder(place.root, ["real"]) as folder:
+        shutil.rmtree(place.root / "real")  # as somebody may, while the path is looked up
+        assert place.resolve_at_once(f"/proc/self/fd/{folder}/new") is None
+        assert place.resolve_at_once(f"/proc/self/fd/{folder}") is None
 
 
 @rows(
