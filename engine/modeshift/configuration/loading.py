@@ -259,7 +259,10 @@ class AgentCache:
         return await asyncio.to_thread(self.get, workspace, model, asked=asked)
 
     def _find(self, key: tuple[Path, str, str], asked: float) -> CachedAgent | None:
-        """The agent that is there, if its files are as they were: a look at their times alone."""
+        """The agent that is there, if its files are as they were by one ``stat`` each.
+
+        Who calls it has the lock.
+        """
         if (cached := self._cached.pop(key, None)) is not None:
             self._cached[key] = cached  # the last one used is the last one forgotten
         return cached if cached is None or not cached.loader.is_outdated(asked) else None

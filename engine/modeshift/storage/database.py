@@ -38,7 +38,10 @@ class Database(ABC):
         """As ``Executor.execute``."""
 
     async def look(self, statement: str, **values: object) -> list[Row]:
-        """As ``execute``, for a ``SELECT`` that an index answers with a few rows: it may block."""
+        """As ``execute``, for a ``SELECT`` that an index answers with a few rows.
+
+        It may run in the caller's thread, and does not wait for statements that are under way.
+        """
         return await self.execute(statement, **values)
 
     @abstractmethod

@@ -19,7 +19,8 @@ from modeshift.modes.errors import StorageError
 from modeshift.storage.database import Database, Executor, Row
 
 T = TypeVar("T")
-# As it is before LangGraph's dev server replaces it by one that refuses to run in an event loop.
+# As it is before LangGraph's dev server replaces it by one that refuses to run in an event loop:
+# the server imports this module, with the graph, before it does so.
 _execute = sqlite3.Connection.execute
 
 
@@ -103,7 +104,7 @@ class _Reader:
         self._lock = Lock()
 
     def look(self, statement: str, values: dict[str, object]) -> list[Row] | None:
-        """The rows; None where it would have to wait, or fails."""
+        """The rows; None where it would have to wait, or fails: then the writer is asked."""
         if not self._lock.acquire(blocking=False):
             return None
         try:

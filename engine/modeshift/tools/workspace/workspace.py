@@ -100,9 +100,9 @@ class Workspace:
         return self.ignored.check(_check_path(path, real[len(root) :] or "."), InvalidCallError)
 
     async def use(self, path: str, work: Callable[[], T]) -> T:
-        """The result of ``work``, which reads the file: in a thread, where that may take a while.
+        """The result of ``work``, which reads the file: at once if it is small, else in a thread.
 
-        A small file, or none, is read in less time than it takes to hand it to a thread.
+        A small file is read in less time than it takes to hand it to a thread.
         """
         try:
             details = os.lstat(self.root / path)
