@@ -1,5 +1,6 @@
 """The recipes of docs/own/loop.md, followed word for word in a copy of the project."""
 
+import asyncio
 import re
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from loop_recipes import RECIPES
 from repository import ROOT, copy_project, has_clone
 
+from tests.clients.editor.editor import editing
 from tests.harness.clone import change
 from tests.harness.conversation import APPROVE
 from tests.harness.programs import run_in_clone
@@ -106,3 +108,27 @@ async def _sign_off(server: Server, thread: Thread) -> None:
     await thread.decide(APPROVE)
     values = await thread.values()
     assert (values["phase"], values["approvals"], values["mode"]) == ("idle", "manual", "ask")
+
+
+@pytest.mark.slow
+async def test_a_question_of_ones_own_stays_open_in_an_editor(tmp_path: Path) -> None:
+    """Its node takes in no mode: it would be asked again and again once one is chosen."""
+    clone = tmp_path / "clone"
+    copy_project(clone, wanted=has_clone)
+    follow("sign_off", clone)
+    (tmp_path / "workspace").mkdir()
+    async with editing(tmp_path, clone=clone) as editor:
+        talk = await editor.talk(tmp_path / "workspace", "code", approvals="auto")
+        is_read = asyncio.Event()
+
+        async def answer(*_: object) -> str:
+            await is_read.wait()
+            return "once"
+
+        talk.answer = answer
+        turn = await talk.begin("write a.txt: 1", lambda: talk.asked)
+        await talk.choose("mode", "ask")
+        is_read.set()
+        assert await turn == "end_turn"
+        assert [call.title for call in talk.asked] == ["sign_off"]
+        assert talk.shown == ("ask", "auto")

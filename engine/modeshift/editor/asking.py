@@ -18,6 +18,7 @@ from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.files import Folder, describe_refusal
 from modeshift.editor.session_config import SessionConfig
 from modeshift.modes.effects import Effect
+from modeshift.modes.phases import Phase
 from modeshift.modes.plain_text import make_readable, to_one_line
 from modeshift.modes.rules.matching import get_server_part
 from modeshift.thread import GivenDecision, Run
@@ -215,6 +216,9 @@ async def ask_in_editor(
     request: Request = interrupt.value
     deps, approvals = config.loaded.deps, config.options.approvals
     values = (await config.thread.state()).values
+    # A node's own question stays: the node takes in no mode, and would ask again at once.
+    is_own = values.get("phase") != Phase.REVIEWING
+    withdrawn = asyncio.Event() if is_own else config.mode_is_pending
     decisions = list[GivenDecision]()
     rejected = list[Effect]()
     for action in request["action_requests"]:
@@ -229,7 +233,7 @@ async def ask_in_editor(
         if any(voids(effect, question.view.effect) for effect in rejected):
             decisions.append({"type": "reject"})
             continue
-        decision = await _decide(config, updates, question)
+        decision = await _decide(withdrawn, updates, question)
         if decision is None:
             return None
         if decision["type"] == "reject":
@@ -239,11 +243,11 @@ async def ask_in_editor(
 
 
 async def _decide(
-    config: SessionConfig, updates: SessionUpdates, question: CallQuestion
+    withdrawn: asyncio.Event, updates: SessionUpdates, question: CallQuestion
 ) -> GivenDecision | None:
-    """The person's decision on one call; None as in ``ask_in_editor``."""
+    """The person's decision on one call; None once it is ``withdrawn``, or for the chat."""
     asking = asyncio.ensure_future(_ask(updates, question))
-    mode_chosen = asyncio.ensure_future(config.mode_is_pending.wait())
+    mode_chosen = asyncio.ensure_future(withdrawn.wait())
     try:
         await asyncio.wait({asking, mode_chosen}, return_when=asyncio.FIRST_COMPLETED)
         if mode_chosen.done():

@@ -14,6 +14,7 @@ from tests.clients.editor.process import AgentProcess, agent_process
 from tests.clients.editor.schema import check
 from tests.harness.conversation import SECONDS
 from tests.harness.place import environment
+from tests.harness.root import TEMPLATE
 
 Answer = Callable[..., Awaitable[str | None]]
 FILES = schema.ClientCapabilities(
@@ -317,6 +318,7 @@ async def editing(
     answer: Answer = dismiss,
     offered: schema.ClientCapabilities | None = None,
     shows: Sequence[str] = (),
+    clone: Path = TEMPLATE,
 ) -> AsyncIterator[Editor]:
     """An editor with its agent, initialized; every message is checked against the schema.
 
@@ -325,7 +327,7 @@ async def editing(
     editor = Editor(answer)
     editor.log = folder / "log.txt"
     environ = {"MODEL": "offline", **(settings or {})}
-    async with agent_process(environment(folder, **environ), editor.log) as process:
+    async with agent_process(environment(folder, **environ), editor.log, folder=clone) as process:
         editor.process = process
         editor.agent = ClientSideConnection(
             cast("Client", editor),
