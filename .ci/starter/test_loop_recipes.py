@@ -9,9 +9,12 @@ import pytest
 from loop_recipes import RECIPES
 from repository import ROOT, copy_project, has_clone
 
+from modeshift.commands.run import EXIT_CODES
 from tests.clients.editor.editor import editing
+from tests.harness import prefork
 from tests.harness.clone import change
 from tests.harness.conversation import APPROVE
+from tests.harness.place import environment
 from tests.harness.programs import run_in_clone
 from tests.harness.server import Server, Thread
 
@@ -108,6 +111,24 @@ async def _sign_off(server: Server, thread: Thread) -> None:
     await thread.decide(APPROVE)
     values = await thread.values()
     assert (values["phase"], values["approvals"], values["mode"]) == ("idle", "manual", "ask")
+
+
+def test_a_question_of_ones_own_ends_a_run_without_a_terminal_once_it_is_asked_again(
+    tmp_path: Path,
+) -> None:
+    clone = tmp_path / "clone"
+    copy_project(clone, wanted=has_clone)
+    follow("sign_off", clone)
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("- {mode: code, tool: write_file, pattern: '*'}")
+    options = ("--message", "write a.txt: 1", "--mode", "code", "--max-cost", "20000 tokens")
+    env = environment(tmp_path, MODEL="offline", MODES_FOLDER=str(clone / "modes"))
+    ran = prefork.run("modeshift", "run", *options, "--rules", str(rules), cwd=clone, env=env)
+    assert ran.stderr.count("Denied: sign_off") == 1, ran.stderr
+    assert ran.stdout.startswith("Here is how it went:"), "the model was told, and answers"
+    assert ran.stdout.count("offline model") == 1
+    assert "denied; to go on with it: make chat THREAD=" in ran.stderr
+    assert ran.returncode == EXIT_CODES["denied"]
 
 
 @pytest.mark.slow

@@ -77,6 +77,8 @@ class _HeadlessRun:
     as_json: bool
     taken: dict[str, Tokens] = field(default_factory=dict)
     has_denied: bool = False
+    ends: int = 0
+    """How often the model has answered without a call."""
 
     async def take(self, text: str, id: str | None, host: Mapping[str, str]) -> str:
         """Run to the end of the turn; returns how it ended."""
@@ -112,6 +114,7 @@ class _HeadlessRun:
     async def _go_on(
         self, thread: Thread, run: Run, rules: Sequence[RunRule], prices: Prices
     ) -> None:
+        asked = dict[str, int]()
         while True:
             question = None
             async with aclosing(run.events()) as events:  # closing them stops the run
@@ -123,6 +126,10 @@ class _HeadlessRun:
                         await self._count(event, prices)
             if question is None:
                 return
+            first = question.value["action_requests"][0]
+            is_own = first["id"] == question.value["question"]  # a node's, which no rule allows
+            if is_own and self.ends > asked.setdefault(str({**first, "id": ""}), self.ends):
+                return  # the node lets no turn end without a yes: it would ask without end
             deps, mode = await thread.deps(), (await thread.state()).values["mode"]
             decisions = []
             for action in question.value["action_requests"]:
@@ -157,6 +164,7 @@ class _HeadlessRun:
             self._tell("mode", f"Now in {mode} mode", mode=mode)
         for message in event.messages:
             if isinstance(message, AIMessage) and not event.is_repair:
+                self.ends += not message.tool_calls
                 self._tell(
                     "answer", message.text, text=message.text, calls=list(message.tool_calls)
                 )
