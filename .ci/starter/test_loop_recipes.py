@@ -27,6 +27,13 @@ CHECKS = [
     ("ruff", "check", "--no-cache", "--ignore", "I001"),  # which asks what is the clone's own
     ("ruff", "format", "--check", "--no-cache"),
 ]
+GREET = """
+    async def greet(step: modeshift.Step) -> modeshift.Update:
+        assert step.ask_person("greet", "May it begin?")
+        return step.go("greeted")
+
+    graph.add_node("greet", greet)
+    return graph.c"""
 
 
 def follow(recipe: str, clone: Path) -> int:
@@ -129,6 +136,21 @@ def test_a_question_of_ones_own_ends_a_run_without_a_terminal_once_it_is_asked_a
     assert ran.stdout.count("offline model") == 1
     assert "denied; to go on with it: make chat THREAD=" in ran.stderr
     assert ran.returncode == EXIT_CODES["denied"]
+
+
+@pytest.mark.slow
+def test_a_question_before_the_model_answers_fails_no_check_of_the_server(tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    copy_project(clone, wanted=has_clone)
+    change(
+        clone / "graph/chart.py",
+        '("idle", "start", "thinking"),',
+        '("idle", "start", "greeting"), ("greeting", "greeted", "thinking"),',
+    )
+    change(clone / "graph/chart.py", '"idle": None,', '"idle": None, "greeting": "greet",')
+    change(clone / "graph/agent.py", "    return graph.c", GREET)
+    options = ("-q", "-p", "no:cacheprovider", "-k", "server", "tests/test_graph.py")
+    assert "1 passed" in run_in_clone(clone, "pytest", *options)
 
 
 @pytest.mark.slow

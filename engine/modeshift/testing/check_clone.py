@@ -154,6 +154,8 @@ async def _talk(address: str) -> None:
         thread = agents.thread()
         for target in others:
             question = await thread.say(f"switch to {target}: a check", mode=first)
+            while question and question.value["action_requests"][0]["name"] != "switch_mode":
+                question = await thread.answer(question, [APPROVE])  # the clone's own
             if question is None:
                 continue  # there is no edge
             mode = (await thread.state()).values["mode"]

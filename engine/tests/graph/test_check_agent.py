@@ -12,7 +12,8 @@ from typing_extensions import override
 
 from graph import nodes
 from graph.agent import build
-from modeshift import Agent, AgentDeps, Step, Update
+from graph.chart import CHART
+from modeshift import Agent, AgentDeps, ChartData, Step, Update
 from modeshift.modes.policy import Approvals
 from modeshift.testing import check_agent
 from modeshift.threads.journal import Hold, Journal
@@ -49,6 +50,19 @@ def runs_calls_itself(first: int) -> Build:
         return build_with(think=think)(deps, saver)
 
     return build
+
+
+def asks_before_the_model(deps: AgentDeps, saver: Saver = None) -> Agent:
+    async def greet(step: Step) -> Update:
+        return step.go("greeted" if step.ask_person("greet", "May it begin?") else "left")
+
+    more = [("greeting", "greeted", "thinking"), ("greeting", "left", "idle")]
+    edges = [edge for edge in CHART.edges if edge != ("idle", "start", "thinking")]
+    chart = ChartData(
+        nodes={**CHART.nodes, "greeting": "greet"},
+        edges=[*edges, ("idle", "start", "greeting"), *more],
+    )
+    return build_with(greet=greet)(replace(deps, chart=chart), saver)
 
 
 def approves_by_itself(deps: AgentDeps, saver: Saver = None) -> Agent:
@@ -164,3 +178,7 @@ def test_what_a_wrong_graph_leaves_open_is_named(wrong: Build, told: str) -> Non
     """The last is what a message with one call does not show."""
     with pytest.raises(AssertionError, match=told):
         check_agent(wrong)
+
+
+def test_a_question_before_the_model_answers_leaves_nothing_open() -> None:
+    check_agent(asks_before_the_model)
