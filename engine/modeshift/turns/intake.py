@@ -71,11 +71,17 @@ class Opening:
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether what waits still waits, or goes on: nothing was said, the mode is the same."""
+        """Whether what waits still waits, or goes on: nothing was said, the mode is the same.
+
+        In a phase of the clone's own its node is still to run, in whatever mode there is.
+        """
         state, phase = self.state, self.now.phase
-        if self._changed or self._dropped or state.get("end_subtask"):
+        if self._dropped or state.get("end_subtask"):
             return False
         if not find_open_calls(state.get("messages", [])):
+            is_own = phase not in list(Phase) and state.get("mode") in self._deps.catalog
+            return is_own and not self._is_said
+        if self._changed:
             return False
         if phase in (Phase.ACTING, Phase.SWITCHING):
             return leaves_due_calls(self._host_changes)
@@ -88,7 +94,7 @@ class Opening:
         if switch is not None and "approvals" in self._host_changes:
             switch = drop_approvals(switch)
         update = {"phase": self.now.phase, "switch": switch, "notices": self._notices}
-        return cast("Update", update | self._host_changes | self._beside)
+        return cast("Update", update | self._host_changes | self._beside | self._changed)
 
     def begin(self) -> Update:
         """The update that repairs the history and starts the turn, if there is one."""

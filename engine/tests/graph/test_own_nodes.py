@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
+from graph import nodes
 from graph.chart import CHART
 from modeshift import ChartData, Step, Update
 from modeshift.modes.errors import InvalidInputError, NodeError
 from modeshift.modes.facts import ProjectTests
+from modeshift.threads.mailbox import Mailbox
 from modeshift.tools.processes.process import Ended
 from modeshift.tools.processes.sandboxes import Commands
 from tests.graph.calls import ALWAYS, asks, read, respond, run
@@ -204,6 +207,44 @@ async def test_an_answer_neither_yes_nor_no_is_refused(workspace: Path, *, is_bo
     named = {"question": question} if is_bound else {}
     await talk.send(Command(resume={"decisions": [decision], **named}))
     assert await asks(talk) == ["sure"], "it asks again"
+
+
+ENDS = ChartData(
+    nodes={**CHART.nodes, "signing": "sign"},
+    edges=[
+        *(edge for edge in CHART.edges if edge != ("thinking", "answer", "idle")),
+        ("thinking", "answer", "signing"),
+        ("signing", "signed", "idle"),
+    ],
+)
+
+
+@rows("setting", {"approvals": "auto"}, {"limit": "ask"}, {"mode": "ask"})
+async def test_a_node_runs_also_if_the_host_sets_something_before(
+    setting: dict[str, str], workspace: Path
+) -> None:
+    """Else a click while the model answers would end the turn without the person's yes."""
+    store = InMemoryStore()
+
+    async def think(step: Step, mode: str) -> Update:
+        await Mailbox(store).put(step.thread, setting)
+        return await nodes.think(step, mode)
+
+    async def sign(step: Step) -> Update:
+        assert step.ask_person("sure", "Sure?")
+        return step.go("signed")
+
+    build = build_with(think=think, sign=sign)
+    talk = script(workspace, "done", build=build, chart=ENDS, store=store)
+    await talk.say("go", mode="code")
+    assert await asks(talk) == ["sure"]
+    await talk.send({})
+    assert await asks(talk) == ["sure"], "as the engine's question, where nothing is said"
+    await talk.decide(APPROVE)
+    assert talk.nodes == ["intake", "code", "intake", "intake", "sign"]
+    values = await talk.values()
+    assert {**values, **setting} == values
+    assert values["phase"] == "idle"
 
 
 async def _runs_before_it_asks(step: Step) -> Update:
