@@ -175,3 +175,5 @@ async def test_a_question_of_ones_own_stays_open_in_an_editor(tmp_path: Path) ->
         assert await turn == "end_turn"
         assert [call.title for call in talk.asked] == ["sign_off"]
         assert talk.shown == ("ask", "auto")
+        last = talk.of("tool_call_update")[-1]
+        assert (last.tool_call_id, last.status) == (talk.asked[0].tool_call_id, "completed")

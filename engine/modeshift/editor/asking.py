@@ -239,6 +239,9 @@ async def ask_in_editor(
         if decision["type"] == "reject":
             rejected.append(question.view.effect)
         decisions.append(decision)
+        if is_own:
+            is_yes = decision["type"] == "approve"
+            await updates.end_own_question(question.view.id, is_yes=is_yes)
     return config.thread.answer(interrupt, decisions)
 
 

@@ -11,6 +11,7 @@ from acp import (
     update_agent_message_text,
     update_agent_thought_text,
     update_plan,
+    update_tool_call,
     update_user_message,
 )
 from acp.utils import serialize_params
@@ -210,6 +211,11 @@ class SessionUpdates:
                 self._results[view.id] = message
                 ended = show_result(message).rpartition("\n")[2]
                 await self.send(self._output.end(view.ended(message), ended))
+
+    async def end_own_question(self, id: str, *, is_yes: bool) -> None:
+        """Show the answer to a node's own question, for which no call has a result."""
+        self._open.pop(id, None)
+        await self.send(update_tool_call(id, status="completed" if is_yes else "failed"))
 
     async def end_open_calls(self, why: str = STOPPED) -> None:
         """Show all calls that have not ended as failed: nothing runs or waits any more."""
