@@ -3,7 +3,7 @@ import { attempt, call } from "/app/api.js";
 import { changeView } from "/app/diff.js";
 import { button, h, list } from "/app/dom.js";
 import { Machine } from "/app/machine.js";
-import { describeAllowed } from "/app/words.js";
+import { PHASES, describeAllowed } from "/app/words.js";
 
 const WHO = { human: "you approved", host: "set by hand", nobody: "by itself" };
 
@@ -40,7 +40,9 @@ export class Details {
     this.machine.draw(
       settings,
       this.thread.interrupt
-        ? "reviewing"
+        ? values.phase && !PHASES[values.phase]
+          ? values.phase
+          : "reviewing"
         : this.thread.isRunning
           ? (values.phase ?? "thinking")
           : "idle",

@@ -239,7 +239,8 @@ async function undo({ id }) {
 let work = {};
 function tellWork() {
   if (!thread.isRunning) return (work = {});
-  const what = [PHASES[thread.values.phase]?.[0] ?? "Starts", findCall(thread)]
+  const { phase = "Starts" } = thread.values;
+  const what = [PHASES[phase]?.[0] ?? phase, findCall(thread)]
     .filter(Boolean)
     .join(": ");
   if (work.what !== what) work = { what, since: work.what ? Date.now() : thread.since };

@@ -82,6 +82,10 @@ class IgnoreFiles:
             raise error(problem)
         return path
 
+    def check_at_once(self, path: str, error: type[ModelError]) -> str | None:
+        """As ``check``; None where a file has changed, and has to be read again first."""
+        return None if self.have_changed() else self.check(path, error)
+
     def _get_stamp(self, name: str) -> object:
         return self._found[name][0] if name in self._found else None
 

@@ -95,9 +95,10 @@ class Workspace:
         root = f"{self.root}/"
         full = path if path.startswith("/") else f"{root}{path}"
         real = _find_real_path(full) or _find_new_file(full)
-        if real is None or not f"{real}/".startswith(root) or self.ignored.have_changed():
+        if real is None or not f"{real}/".startswith(root):
             return None
-        return self.ignored.check(_check_path(path, real[len(root) :] or "."), InvalidCallError)
+        shown = _check_path(path, real[len(root) :] or ".")
+        return self.ignored.check_at_once(shown, InvalidCallError)
 
     async def use(self, path: str, work: Callable[[], T]) -> T:
         """The result of ``work``, which reads the file: at once if it is small, else in a thread.
