@@ -21,7 +21,7 @@ from modeshift.threads.routing import build_router
 from modeshift.threads.state import State, build_input_type
 from modeshift.threads.stopping import stop
 from modeshift.turns.start import find_start
-from modeshift.turns.step import Node, Result, run_step
+from modeshift.turns.step import Node, Result, Step
 
 
 class AgentGraph:
@@ -68,8 +68,8 @@ class AgentGraph:
             mode = [slugs[name]] if name in slugs else []
             with observe("step", node=name, thread=thread, run=run_id):
                 async with stop.step():
-                    start = find_start(deps, name, state, thread, runtime.store)
-                    return await run_step(start, node, config, runtime, *mode)
+                    start = await find_start(deps, name, state, thread, runtime.store)
+                    return await Step(start, config, runtime).run(node, *mode)
 
         targets = self._list_targets(row)
         # A partial: within a function LangGraph looks for a subgraph, which takes a millisecond.

@@ -163,7 +163,9 @@ async def list_news(
     words, slug = seat.words, seat.mode.slug
     digest = sha256(words.encode()).hexdigest()[:16]
     parts = [] if _has_words(instructions, words, slug, digest) else [words]
-    environment = known = _find_environment(instructions)
+    environments = ((note["environment"], note["text"]) for note in reversed(instructions))
+    # As the history has it last.
+    environment = known = next((told for told, text in environments if told and told in text), "")
     if not instructions or isinstance(messages[-1], HumanMessage):
         environment = await deps.describe_environment()
         if environment and environment != known:
@@ -198,12 +200,6 @@ def _has_words(instructions: Sequence[Instruction], words: str, slug: str, diges
         if instruction["text"].startswith(words):
             return True
     return False
-
-
-def _find_environment(instructions: Sequence[Instruction]) -> str:
-    """The environment as the history has it last; empty if it has none."""
-    environments = ((note["environment"], note["text"]) for note in reversed(instructions))
-    return next((known for known, text in environments if known and known in text), "")
 
 
 def _describe_todos(todos: Sequence[Todo]) -> str:

@@ -106,9 +106,9 @@ def is_due(deps: AgentDeps, seat: Seat, state: State) -> bool:
     """
     window, server = seat.model.window, seat.model.service.server
     if window is not None and seat.prompt_size > window:
-        raise build_window_error(deps, seat, state)
+        raise build_server_error(seat, describe_window(deps, seat, state))
     if server is not None and server.has_tools is False:
-        raise _build_error(seat, deps.models.problem(seat.mode) or "")
+        raise build_server_error(seat, deps.models.problem(seat.mode) or "")
     if state.get("compact"):
         return True
     if window is None or not may_compact(state):
@@ -117,12 +117,7 @@ def is_due(deps: AgentDeps, seat: Seat, state: State) -> bool:
     return _estimate_request(seat, state) >= due_at * window
 
 
-def build_window_error(deps: AgentDeps, seat: Seat, state: State) -> ConfigurationError:
-    """For a mode whose first request the window does not hold."""
-    return _build_error(seat, describe_window(deps, seat, state))
-
-
-def _build_error(seat: Seat, problem: str) -> ConfigurationError:
+def build_server_error(seat: Seat, problem: str) -> ConfigurationError:
     """An error that a person mends at the model's server, which is asked again the next time."""
     seat.model.service.server = None
     return ConfigurationError(problem)

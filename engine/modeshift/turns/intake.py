@@ -145,7 +145,9 @@ class Opening:
         deps, state = self._deps, self.state
         why = CHANGED if self._goes_on else NOT_RUN
         messages = repair(state.get("messages", []), self._begun, why)
-        if lost := _describe_lost_mode(deps, state, self.now.mode):
+        if (gone := state.get("mode", self.now.mode)) not in deps.catalog:
+            name = deps.catalog[self.now.mode].name
+            lost = f"Mode {gone!r} no longer exists; this thread continues in {name} mode."
             notices.insert(0, lost)
             _insert_before_user_message(messages, lost)
         fresh_from = None if self._changed else state.get("fresh_from")
@@ -176,14 +178,6 @@ def _begin_turn(
     )
     now = deps.machine.send_all(now, choose(Phase.IDLE, seen))
     return now, {**subtask, "failure": STOPPED} if subtask and is_stopped else subtask
-
-
-def _describe_lost_mode(deps: AgentDeps, state: State, slug: str) -> str | None:
-    """What a person should know if the thread's mode no longer exists, and ``slug`` follows."""
-    if (mode := state.get("mode", slug)) in deps.catalog:
-        return None
-    name = deps.catalog[slug].name
-    return f"Mode {mode!r} no longer exists; this thread continues in {name} mode."
 
 
 def _describe_lost_limit(deps: AgentDeps, state: State) -> list[str]:

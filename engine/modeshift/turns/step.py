@@ -343,13 +343,6 @@ class Step:
         return value
 
 
-async def run_step(
-    start: Awaitable[Start], node: Node, config: RunnableConfig, runtime: Runtime[None], *mode: str
-) -> Result:
-    """Run a node with a step of its own; what it returns."""
-    return await Step(await start, config, runtime).run(node, *mode)
-
-
 def _freeze(value: object) -> object:
     if isinstance(value, dict):
         return MappingProxyType({key: _freeze(each) for key, each in value.items()})

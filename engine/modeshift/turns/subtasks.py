@@ -105,7 +105,6 @@ def list_other_calls(state: State) -> set[str]:
 
 
 STOPPED = "the user stopped it"
-MAX_REASON = 200
 MAX_SHOWN = 300
 
 

@@ -18,7 +18,7 @@ from modeshift.observing import Report, observe
 from modeshift.threads.state import Update
 from modeshift.turns.briefing import list_news
 from modeshift.turns.ceiling import ask_to_go_on
-from modeshift.turns.compaction import build_window_error, is_due, may_compact
+from modeshift.turns.compaction import build_server_error, describe_window, is_due, may_compact
 from modeshift.turns.start import Start
 from modeshift.turns.subtasks import list_other_calls
 
@@ -77,7 +77,7 @@ async def _ask(
             counted.update(cast("Report", usage["thread"][name]))
     except TooLongError:
         if len(messages) == 1 and seat.model.window is not None:
-            raise build_window_error(deps, seat, state) from None
+            raise build_server_error(seat, describe_window(deps, seat, state)) from None
         # Once more if there was no summary: it is shortened without one then.
         if state.get("compact_from", 0) is not None and not may_compact(state):
             raise
