@@ -7,7 +7,7 @@ its program, and the calls since then are the steps that it has taken.
 import json
 import re
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,67 +90,53 @@ def _parse_line(line: str) -> list[OfflineCall]:
 
 
 def _parse_command(command: str) -> OfflineCall | None:
-    for pattern, build in _COMMANDS:
+    for pattern, tool in _COMMANDS:
         if match := pattern.fullmatch(command.strip()):
-            return build(match.groupdict())
+            return _build_call(tool, match.groupdict())
     return None
 
 
-_Build = Callable[[dict[str, str]], OfflineCall | None]
+def _build_call(tool: str, groups: dict[str, str]) -> OfflineCall | None:
+    """The call that a pattern's groups say; None for arguments that are no JSON."""
+    args: JsonObject = {name: text for name, text in groups.items() if text is not None}
+    match tool:
+        case "write_file":
+            text = groups["content"].replace("\\n", "\n")
+            args = {"path": groups["path"].strip(), "content": text}
+        case "edit_file":
+            edit = {"old": groups["old"], "new": groups["new"]}
+            args = {"path": groups["path"], "edits": [edit]}
+        case "switch_mode":
+            args["reason"] = groups["reason"] or "You told me to."
+        case "new_task":
+            lines = [line.strip() for line in groups["commands"].split(" | ")]
+            args = {"mode_slug": groups["mode_slug"], "message": "\n".join(lines)}
+        case "update_todo_list":
+            items = [item.strip() for item in groups["items"].split(";")]
+            args = {"todos": [{"content": item, "status": "pending"} for item in items if item]}
+        case "call":
+            try:
+                return groups["tool"], json.loads(groups["args"] or "{}")
+            except (ValueError, RecursionError):
+                return None
+    return tool, args
 
 
-def _tool(name: str) -> _Build:
-    return lambda args: (name, {k: v for k, v in args.items() if v is not None})
-
-
-def _write(groups: dict[str, str]) -> OfflineCall:
-    text = groups["content"].replace("\\n", "\n")
-    return "write_file", {"path": groups["path"].strip(), "content": text}
-
-
-def _replace(groups: dict[str, str]) -> OfflineCall:
-    edit = {"old": groups["old"], "new": groups["new"]}
-    return "edit_file", {"path": groups["path"], "edits": [edit]}
-
-
-def _switch(groups: dict[str, str]) -> OfflineCall:
-    reason = groups["reason"] or "You told me to."
-    return "switch_mode", {"mode_slug": groups["mode_slug"], "reason": reason}
-
-
-def _task(groups: dict[str, str]) -> OfflineCall:
-    lines = [line.strip() for line in groups["commands"].split(" | ")]
-    return "new_task", {"mode_slug": groups["mode_slug"], "message": "\n".join(lines)}
-
-
-def _call(groups: dict[str, str]) -> OfflineCall | None:
-    try:
-        return groups["tool"], json.loads(groups["args"] or "{}")
-    except (ValueError, RecursionError):
-        return None
-
-
-def _todo(groups: dict[str, str]) -> OfflineCall:
-    items = [item.strip() for item in groups["items"].split(";")]
-    todos = [{"content": item, "status": "pending"} for item in items if item]
-    return "update_todo_list", {"todos": todos}
-
-
-_COMMANDS: tuple[tuple[re.Pattern[str], _Build], ...] = tuple(
-    (re.compile(pattern), build)
-    for pattern, build in (
-        (r"list(?: +(?P<path>\S.*))?", _tool("list_files")),
-        (r"read +(?P<path>\S.*)", _tool("read_file")),
-        (r"search +(?P<regex>\S.*?)(?: +in +(?P<path>\S+))?", _tool("search_files")),
-        (r"write +(?P<path>[^:]*[^:\s])\s*: ?(?P<content>.*)", _write),
-        (r"replace +(?P<old>\S.*?) +with +(?P<new>.*?) +in +(?P<path>\S+)", _replace),
-        (r"run +(?P<command>\S.*)", _tool("execute_command")),
-        (r"switch to +(?P<mode_slug>[^\s:]+)(?:\s*:\s*(?P<reason>\S.*))?", _switch),
-        (r"task in +(?P<mode_slug>[^\s:]+)\s*: *(?P<commands>\S.*)", _task),
-        (r"call +(?P<tool>[\w-]+)(?: +(?P<args>\{.*\}))?", _call),
-        (r"todo: *(?P<items>\S.*)", _todo),
-        (r"ask: *(?P<question>\S.*)", _tool("ask_followup_question")),
-        (r"done: *(?P<result>\S.*)", _tool("attempt_completion")),
+_COMMANDS = tuple(
+    (re.compile(pattern), tool)
+    for pattern, tool in (
+        (r"list(?: +(?P<path>\S.*))?", "list_files"),
+        (r"read +(?P<path>\S.*)", "read_file"),
+        (r"search +(?P<regex>\S.*?)(?: +in +(?P<path>\S+))?", "search_files"),
+        (r"write +(?P<path>[^:]*[^:\s])\s*: ?(?P<content>.*)", "write_file"),
+        (r"replace +(?P<old>\S.*?) +with +(?P<new>.*?) +in +(?P<path>\S+)", "edit_file"),
+        (r"run +(?P<command>\S.*)", "execute_command"),
+        (r"switch to +(?P<mode_slug>[^\s:]+)(?:\s*:\s*(?P<reason>\S.*))?", "switch_mode"),
+        (r"task in +(?P<mode_slug>[^\s:]+)\s*: *(?P<commands>\S.*)", "new_task"),
+        (r"call +(?P<tool>[\w-]+)(?: +(?P<args>\{.*\}))?", "call"),
+        (r"todo: *(?P<items>\S.*)", "update_todo_list"),
+        (r"ask: *(?P<question>\S.*)", "ask_followup_question"),
+        (r"done: *(?P<result>\S.*)", "attempt_completion"),
     )
 )
 
