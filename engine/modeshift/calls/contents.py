@@ -79,17 +79,14 @@ def apply_edit(
     For tools that take its whole text or exact replacements; None for others. Raises
     ``ToolFailedError`` as such a tool does. Blocks.
     """
-    path, before = args[tool.spec.paths[0]], None
-    content, edits = args.get("content"), read_replacements(args)
-    if not isinstance(content, str) and not edits:
-        return None
-    if os.path.lexists(workspace.root / path):
-        before = workspace.read(path)
+    path, content = args[tool.spec.paths[0]], args.get("content")
     if isinstance(content, str):
-        return path, before, content
-    assert edits is not None
-    places = find_places(path, workspace.read(path) if before is None else before, edits)
-    return path, before, replace_pieces(before or "", places)
+        exists = os.path.lexists(workspace.root / path)
+        return path, workspace.read(path) if exists else None, content
+    if not (edits := read_replacements(args)):
+        return None
+    before = workspace.read(path)
+    return path, before, replace_pieces(before, find_places(path, before, edits))
 
 
 def get_key(planned: Planned, thread: str) -> str | None:

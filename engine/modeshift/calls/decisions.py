@@ -118,12 +118,7 @@ def ask_person(
     Raises ``InvalidInputError`` for an answer that does not fit, and the interrupt stays open.
     """
 
-    # LangGraph runs the check before it takes the answer as given; after that is too late.
-    def check(answer: Decisions) -> Decisions:
-        _check_question(
-            str(request["question"]), answer.get("question"), is_required=deps.bound_answers
-        )
-        decisions = answer["decisions"]
+    def check(decisions: list[Decision]) -> list[Decision]:
         if len(decisions) != len(asking):
             raise InvalidInputError(
                 f"{len(decisions)} decisions for {len(asking)} action requests; "
@@ -132,29 +127,42 @@ def ask_person(
         decisions = _put_in_order(decisions, asking)
         for decision, judged in zip(decisions, asking, strict=True):
             _check_decision(deps.toolbox, decision, judged)
-        return {**answer, "decisions": decisions}
+        return decisions
 
-    return _interrupt(request, check)
+    return _interrupt(request, check, is_required=deps.bound_answers)
 
 
 def ask_yes_or_no(request: Mapping[str, object], *, is_required: bool) -> Approve | Reject:
     """A node's own question: yes or no; whether an answer must name it ``is_required``."""
 
-    def check(answer: Decisions) -> Decisions:
-        _check_question(str(request["question"]), answer.get("question"), is_required=is_required)
-        match answer["decisions"]:
+    def check(decisions: list[Decision]) -> list[Decision]:
+        match decisions:
             case [{"type": "approve" | "reject"} as decision] if decision.keys() <= YES_OR_NO:
-                return answer
+                return decisions
         raise InvalidInputError(f"this question takes one yes or no; give {EXAMPLE}")
 
-    (decision,) = _interrupt(request, check)
+    (decision,) = _interrupt(request, check, is_required=is_required)
     return cast("Approve | Reject", decision)
 
 
 def _interrupt(
-    request: Mapping[str, object], check: Callable[[Decisions], Decisions]
+    request: Mapping[str, object],
+    check: Callable[[list[Decision]], list[Decision]],
+    *,
+    is_required: bool,
 ) -> list[Decision]:
-    token = _check.set(check)
+    # LangGraph runs the check before it takes the answer as given; after that is too late.
+    def check_all(answer: Decisions) -> Decisions:
+        answered, question = answer.get("question"), request["question"]
+        if answered is None and is_required:
+            raise InvalidInputError(f'the answer must name its question: "question": {question!r}')
+        if answered not in (None, question):
+            raise InvalidInputError(
+                f"this answers question {answered!r}, but the question is now {question!r}"
+            )
+        return {**answer, "decisions": check(answer["decisions"])}
+
+    token = _check.set(check_all)
     try:
         answer = interrupt(request, response_schema=_Answer).root
     except ValidationError as error:
@@ -165,15 +173,6 @@ def _interrupt(
     finally:
         _check.reset(token)
     return answer["decisions"]
-
-
-def _check_question(question: str, answered: str | None, *, is_required: bool) -> None:
-    if answered is None and is_required:
-        raise InvalidInputError(f'the answer must name its question: "question": {question!r}')
-    if answered not in (None, question):
-        raise InvalidInputError(
-            f"this answers question {answered!r}, but the question is now {question!r}"
-        )
 
 
 def _put_in_order(decisions: list[Decision], asking: Sequence[Judged]) -> list[Decision]:

@@ -171,7 +171,7 @@ class CallContext:
         refused: Collection[str] = (),
     ) -> Self:
         """The context that the thread's current state gives."""
-        subtask, plan = state.get("subtask"), state.get("approved_plan")
+        subtask = state.get("subtask")
         return cls(
             deps.seat_in(state, state["mode"]),
             Approvals(state["approvals"]),
@@ -182,7 +182,7 @@ class CallContext:
             "" if subtask is None else subtask["message"],
             state.get("facts", {}),
             written=state.get("written", ()),
-            plan=PlanLimit.of(plan) if plan else None,
+            plan=PlanLimit.of(state.get("approved_plan")),
             messages=cast("State", state).get("messages", ()),
         )
 

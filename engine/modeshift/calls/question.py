@@ -33,8 +33,6 @@ class OpenQuestion:
 
     _deps: AgentDeps
     _question: JudgedQuestion
-    _id: str
-    """The id of the question in its thread."""
     _thread: str
     _who: str
     """The name of the user who may answer."""
@@ -68,15 +66,14 @@ class OpenQuestion:
         """What follows from the decisions: the event, and the update."""
         if self._decisions is None:
             raise NodeError("nobody has been asked: call question.ask() first")
-        journal = self._deps.started_calls.journal
-        await journal.decide(self._thread, self._id, self._decisions, self._who)
+        journal, name = self._deps.started_calls.journal, self._question.id
+        await journal.decide(self._thread, name, self._decisions, self._who)
         outcome = Outcome(self._deps, self._question, self._thread)
-        asking = (each for each in self._question.judged if each.needs_person)
-        ids = (each.id for each in asking)
-        decided = dict(zip(ids, self._decisions, strict=True))
+        asking = (each.id for each in self._question.judged if each.needs_person)
+        decided = dict(zip(asking, self._decisions, strict=True))
         entry = self._question.describe({id: each["type"] for id, each in decided.items()})
-        told = {"kind": "decision", "who": self._who, "question": self._id, **entry}
-        await append_entry(journal, self._thread, f"decision {self._id}", told)
+        told = {"kind": "decision", "who": self._who, "question": name, **entry}
+        await append_entry(journal, self._thread, f"decision {name}", told)
         await outcome.settle(decided)
         return outcome.update()
 
@@ -112,9 +109,9 @@ async def open_question(
     question = await judge_question(deps, state)
     if question is None:
         return None
-    thread, id = get_thread(config), question.id
-    decided = await deps.started_calls.journal.find_decisions(thread, id)
-    return OpenQuestion(deps, question, id, thread, get_user(config), decided)
+    thread = get_thread(config)
+    decided = await deps.started_calls.journal.find_decisions(thread, question.id)
+    return OpenQuestion(deps, question, thread, get_user(config), decided)
 
 
 def withdraw_question(state: State) -> tuple[str, Update]:
