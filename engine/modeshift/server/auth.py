@@ -19,7 +19,7 @@ from modeshift.modes.errors import InvalidInputError, describe_misfit
 from modeshift.modes.plain_data import JsonObject
 from modeshift.server.checkpointer import CLONE, database, is_opened, owners_of, settings
 from modeshift.storage.kept_threads import NAMESPACE
-from modeshift.threads.checks import build_input_check, build_update_check
+from modeshift.threads.checks import check_input, check_update
 from modeshift.threads.deps import AgentDeps
 
 GRAPH = "agent"  # its name in langgraph.json
@@ -126,10 +126,10 @@ async def check_run(run: JsonObject, deps: AgentDeps) -> None:
     """Check what the graph would refuse, before there is a run."""
     check_config(run.get("config"))
     if run.get("input") is not None:
-        build_input_check(deps)(run["input"])
+        check_input(deps, run["input"])
     if command := run.get("command"):
         written: object = Command(update=command.get("update"), goto=command.get("goto") or ())
-        build_update_check(deps)(written)
+        check_update(deps, written)
 
 
 @auth.on.crons

@@ -134,18 +134,14 @@ def _list_input_keys(state: type) -> tuple[str, ...]:
     return (*get_type_hints(build_input_type(state)),)
 
 
-def build_input_check(deps: AgentDeps) -> Check:
-    """A check of a run's whole input."""
+def check_input(deps: AgentDeps, run_input: object) -> dict[str, object]:
+    """A run's whole input, as it is to be kept; raises ``UserError``."""
     known = _build_checks(deps) | {"messages": accept_messages, "forget": _check_ids}
     checks = {key: known[key] for key in _list_input_keys(deps.state)}
-
-    def check(run_input: object) -> dict[str, object]:
-        if not isinstance(run_input, dict):
-            raise InvalidInputError(f"a run's input is a mapping, not {run_input!r}")
-        _check_keys(run_input, checks, "a run's input")
-        return {key: checks[key](value) for key, value in run_input.items() if value is not None}
-
-    return check
+    if not isinstance(run_input, dict):
+        raise InvalidInputError(f"a run's input is a mapping, not {run_input!r}")
+    _check_keys(run_input, checks, "a run's input")
+    return {key: checks[key](value) for key, value in run_input.items() if value is not None}
 
 
 def check_settings(deps: AgentDeps, settings: Mapping[str, object]) -> JsonObject:
@@ -159,29 +155,23 @@ def check_settings(deps: AgentDeps, settings: Mapping[str, object]) -> JsonObjec
     return checked
 
 
-def build_update_check(deps: AgentDeps) -> Callable[[object], None]:
-    """A check of what a command or ``update_state`` writes, before any of it is saved."""
+def check_update(deps: AgentDeps, update: object) -> None:
+    """Raises ``UserError`` for what no command or ``update_state`` may write."""
     checks = _build_checks(deps)
-
-    def check(update: object) -> None:
-        for key, value in read_writes(update):
-            _check_keys([key], checks, "the state")
-            checks[key](value)
-            inner = value if key == "parents" else [value or {}] if key == "switch" else ()
-            written = {key, *(name for each in inner for name, part in each.items() if part)}
-            for name in {"facts", "approved_plan"} & written:
-                why = "code computes it from what happened"
-                raise InvalidInputError(f"{name!r} is not taken: {why}")
-            if key == "workspace":
-                raise InvalidInputError(
-                    "the workspace is chosen when the thread is made, and stays"
-                )
-            if isinstance(update, Command) and key in _OF_TURN:
-                raise InvalidInputError(
-                    f"{key!r} is not taken from a command: the state machine decides what is next"
-                )
-
-    return check
+    for key, value in read_writes(update):
+        _check_keys([key], checks, "the state")
+        checks[key](value)
+        inner = value if key == "parents" else [value or {}] if key == "switch" else ()
+        written = {key, *(name for each in inner for name, part in each.items() if part)}
+        for name in {"facts", "approved_plan"} & written:
+            why = "code computes it from what happened"
+            raise InvalidInputError(f"{name!r} is not taken: {why}")
+        if key == "workspace":
+            raise InvalidInputError("the workspace is chosen when the thread is made, and stays")
+        if isinstance(update, Command) and key in _OF_TURN:
+            raise InvalidInputError(
+                f"{key!r} is not taken from a command: the state machine decides what is next"
+            )
 
 
 def check_turn(state: StateValues, writes: StateValues) -> None:

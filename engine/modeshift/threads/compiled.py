@@ -5,7 +5,7 @@ LangGraph saves first and looks afterwards whether the value fits; one that does
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -27,7 +27,13 @@ from modeshift.modes.phases import Phase
 from modeshift.modes.plain_data import JsonObject
 from modeshift.storage.kept_threads import HOLD
 from modeshift.storage.threads import find_database
-from modeshift.threads.checks import MARKED_AS_RESOLVED, check_turn, read_writes
+from modeshift.threads.checks import (
+    MARKED_AS_RESOLVED,
+    check_input,
+    check_turn,
+    check_update,
+    read_writes,
+)
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import RIGHTS, Mailbox, StateValues
 from modeshift.threads.routing import is_cut_off
@@ -60,28 +66,29 @@ class LiveDeps:
     """Holds ``AgentDeps``, which are made again when other tools are known; for any thread."""
 
     def __init__(self, deps: AgentDeps) -> None:
-        self._first = deps
+        self.first = deps
+        """The parts with the tools that were known at the start."""
         self._known: tuple[tuple[Offer | None, ...], AgentDeps] = (None,) * len(deps.servers), deps
 
     @property
     def deps(self) -> AgentDeps:
         """The parts with the tools that are known now."""
-        offers = tuple(server.offer for server in self._first.servers)
+        offers = tuple(server.offer for server in self.first.servers)
         known, deps = self._known
         if known != offers:
-            deps = with_known_tools(self._first)
+            deps = with_known_tools(self.first)
             self._known = offers, deps
         return deps
 
     async def prepare(self, state: StateValues) -> AgentDeps:
         """Start the servers whose tools the thread's mode may have; the parts with them."""
-        catalog, switches = self._first.catalog, list_switches(state.get("switch"))
+        catalog, switches = self.first.catalog, list_switches(state.get("switch"))
         slugs = {state.get("mode"), *(one["mode_slug"] for one in switches)}
         modes = [catalog[slug if slug and slug in catalog else catalog.default] for slug in slugs]
         grants = [grant for mode in modes if (grant := mode.grant("mcp")) is not None]
         needed = [
             server.prepare()
-            for server in self._first.servers
+            for server in self.first.servers
             if any(grant.has_server(server.server.name) for grant in grants)
         ]
         await asyncio.gather(*needed)
@@ -94,19 +101,10 @@ Updates = Sequence[Sequence[StateUpdate]]
 class Agent(CompiledStateGraph[State, None, Input, State]):
     """The compiled graph of a clone, with its checks and its parts."""
 
-    def __init__(
-        self,
-        *,
-        check: Callable[[object], None],
-        check_input: Callable[[object], dict[str, object]],
-        live: LiveDeps,
-        **parts: Any,
-    ) -> None:
+    def __init__(self, *, live: LiveDeps, **parts: Any) -> None:
         """``parts`` are those of a compiled graph, as LangGraph copies one."""
         super().__init__(**parts)
         read_history_at_once(self.checkpointer)
-        self.check = check
-        self.check_input = check_input
         self.live = live
 
     @property
@@ -119,7 +117,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         self, input: Any, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncIterator[Any]:
         if isinstance(input, Command):
-            self.check(input)
+            check_update(self.live.first, input)
         return self._stream(input, config, options)
 
     async def _stream(
@@ -183,7 +181,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
             return {} if self.checkpointer and await self._has_no_task(config) else None
         if not isinstance(input, Command):
             # In a node it would be too late: the input would be in place of what was waiting.
-            input = self.check_input(input)
+            input = check_input(self.live.first, input)
         # What the run begins with is set for the thread, later than what no run has taken in yet.
         goes_on = isinstance(input, Command)
         writes = dict(read_writes(input) if goes_on else input)
@@ -207,11 +205,8 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
 
     async def _has_taken(self, thread: str, config: RunnableConfig) -> bool:
         """Whether the thread has the run's input: a server that was killed begins the run again."""
-        config = config or {}
-        run = config.get("configurable", {}).get("run_id") or config.get("metadata", {}).get(
-            "run_id"
-        )
-        saver = self.checkpointer
+        here, noted = config.get("configurable", {}), config.get("metadata", {})
+        run, saver = here.get("run_id") or noted.get("run_id"), self.checkpointer
         if not run or not isinstance(saver, BaseCheckpointSaver):
             return False
         if await self.started_calls.journal.take_input(thread, str(run)):
@@ -255,9 +250,9 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
     @override
     def stream(self, input: Any, *given: Any, **options: Any) -> Iterator[Any]:
         if isinstance(input, Command):
-            self.check(input)
+            check_update(self.live.first, input)
         elif input is not None:
-            input = self.check_input(input)
+            input = check_input(self.live.first, input)
         return super().stream(input, *given, **options)
 
     @override
@@ -289,7 +284,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
         if writes_anything.get():
             return
         for update in (one for step in supersteps for one in step):
-            self.check(update[0])
+            check_update(self.live.first, update[0])
 
 
 def _set_later(update: StateUpdate, switch: Switch) -> StateUpdate:

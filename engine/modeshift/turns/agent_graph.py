@@ -13,7 +13,6 @@ from modeshift.messages.channels import use_last
 from modeshift.modes.chart import EACH_MODE
 from modeshift.modes.errors import ConfigurationError
 from modeshift.observing import observe
-from modeshift.threads.checks import build_input_check, build_update_check
 from modeshift.threads.compiled import Agent, LiveDeps
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import StateValues
@@ -99,8 +98,7 @@ class AgentGraph:
     ) -> Agent:
         """The agent. Raises ``ConfigurationError`` for a node that the chart or the graph lacks."""
         self._check_nodes()
-        graph, deps = self._graph, self._deps
-        route = build_router(deps)
+        graph, route = self._graph, build_router(self._deps)
         graph.add_edge(START, "intake")
         first, *others = self._slugs
         for name in graph.nodes:
@@ -109,12 +107,7 @@ class AgentGraph:
                 graph.add_conditional_edges(name, route, self._list_targets(row))
         graph.branches.update(dict.fromkeys(others, graph.branches[first]))
         compiled = graph.compile(checkpointer=checkpointer, name="agent")
-        agent = Agent(
-            check=build_update_check(deps),
-            check_input=build_input_check(deps),
-            live=self._live,
-            **vars(compiled),
-        )
+        agent = Agent(live=self._live, **vars(compiled))
         return agent.with_config(recursion_limit=max_steps)
 
     def _check_nodes(self) -> None:
