@@ -5,13 +5,14 @@ The shape is that of LangChain's human-in-the-loop middleware and of Agent Chat 
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Annotated, Literal, NotRequired, cast
+from typing import Annotated, Literal, NotRequired
 
 from langgraph.types import interrupt
 from pydantic import AfterValidator, Discriminator, RootModel, ValidationError, with_config
 from typing_extensions import TypedDict, override
 
 from modeshift.calls.judging import Judged
+from modeshift.calls.requests import build_own_request
 from modeshift.modes.edges.edges import Context
 from modeshift.modes.errors import InvalidCallError, InvalidInputError, describe_misfit
 from modeshift.modes.plain_data import JsonObject
@@ -85,6 +86,7 @@ class Decisions(TypedDict):
     """The question's id: an answer to another one is refused."""
 
 
+_Check = Callable[[list[Decision]], list[Decision]]
 _check: ContextVar[Callable[[Decisions], Decisions]] = ContextVar("check")
 
 
@@ -129,11 +131,13 @@ def ask_person(
             _check_decision(deps.toolbox, decision, judged)
         return decisions
 
-    return _interrupt(request, check, is_required=deps.bound_answers)
+    return _interrupt(deps, request, check)
 
 
-def ask_yes_or_no(request: Mapping[str, object], *, is_required: bool) -> Approve | Reject:
-    """A node's own question: yes or no; whether an answer must name it ``is_required``."""
+def ask_yes_or_no(
+    deps: AgentDeps, name: str, text: str, args: Mapping[str, object], *unique: object
+) -> bool:
+    """Whether a person says yes to a node's own question; each has ``unique`` parts of its own."""
 
     def check(decisions: list[Decision]) -> list[Decision]:
         match decisions:
@@ -141,20 +145,16 @@ def ask_yes_or_no(request: Mapping[str, object], *, is_required: bool) -> Approv
                 return decisions
         raise InvalidInputError(f"this question takes one yes or no; give {EXAMPLE}")
 
-    (decision,) = _interrupt(request, check, is_required=is_required)
-    return cast("Approve | Reject", decision)
+    request = build_own_request(name, text, args, "\0".join(map(str, unique)))
+    (decision,) = _interrupt(deps, request, check)
+    return decision["type"] == "approve"
 
 
-def _interrupt(
-    request: Mapping[str, object],
-    check: Callable[[list[Decision]], list[Decision]],
-    *,
-    is_required: bool,
-) -> list[Decision]:
+def _interrupt(deps: AgentDeps, request: Mapping[str, object], check: _Check) -> list[Decision]:
     # LangGraph runs the check before it takes the answer as given; after that is too late.
     def check_all(answer: Decisions) -> Decisions:
         answered, question = answer.get("question"), request["question"]
-        if answered is None and is_required:
+        if answered is None and deps.bound_answers:
             raise InvalidInputError(f'the answer must name its question: "question": {question!r}')
         if answered not in (None, question):
             raise InvalidInputError(

@@ -3,7 +3,6 @@
 import asyncio
 
 from modeshift.calls.decisions import ask_yes_or_no
-from modeshift.calls.requests import build_own_request
 from modeshift.models.usage import Usage
 from modeshift.modes.errors import CeilingError
 from modeshift.turns.start import Start
@@ -25,9 +24,7 @@ async def ask_to_go_on(start: Start) -> Usage:
         scope, ceiling, spent = reached
         told = f"This {scope} has taken {ceiling.show(spent)}; you are asked at every {ceiling}."
         unique = (start.thread, start.state["messages"][-1].id, GO_ON, scope, spent)
-        request = build_own_request(GO_ON, f"{told} Go on?", {}, "\0".join(map(str, unique)))
-        decision = ask_yes_or_no(request, is_required=start.deps.bound_answers)
-        if decision["type"] == "reject":
+        if not ask_yes_or_no(start.deps, GO_ON, f"{told} Go on?", {}, *unique):
             raise CeilingError(f"{told} A person has said not to go on.")
         allowed[scope] = reached.allowed
     return Usage(allowed=allowed) if allowed != usage.get("allowed", {}) else Usage()

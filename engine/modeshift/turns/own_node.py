@@ -8,7 +8,6 @@ from langchain_core.runnables import RunnableConfig
 
 from modeshift.calls.decisions import ask_yes_or_no
 from modeshift.calls.plans import PlanLimit
-from modeshift.calls.requests import build_own_request
 from modeshift.calls.running import is_test_run
 from modeshift.messages.instructions import Instruction
 from modeshift.messages.repair import mark_as_data
@@ -78,7 +77,5 @@ def ask_own_question(
     """Whether a person says yes; a question with another ``number`` is another one."""
     messages, step = start.state.get("messages"), config.get("metadata", {}).get("langgraph_step")
     last = messages[-1].id if messages else ""
-    named = (start.thread, last, step, number, start.node, name, text)
-    request = build_own_request(name, text, args, "\0".join(map(str, named)))
-    decision = ask_yes_or_no(request, is_required=start.deps.bound_answers)
-    return decision["type"] == "approve"
+    unique = (start.thread, last, step, number, start.node, name, text)
+    return ask_yes_or_no(start.deps, name, text, args, *unique)
