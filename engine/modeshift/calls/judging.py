@@ -72,15 +72,13 @@ class Judged:
     """Whether it may run in parallel with its neighbours: it changes nothing, or is denied."""
 
     def __post_init__(self) -> None:
-        effect, resolved = NO_EFFECT, dict[str, str | None]()
+        effect, resolved, can_be_remembered = NO_EFFECT, dict[str, str | None](), False
         paths: tuple[str | None, ...] = ()
         if self.tool is not None and self.args is not None:
             spec = self.tool.spec
+            effect, can_be_remembered = spec.effect, spec.can_be_remembered
             resolved = {name: self.args[name] for name in spec.resolved}
-            paths = tuple(self.args[name] for name in spec.paths if spec.effect.changes_files)
-        can_be_remembered = False
-        if self.tool is not None:
-            effect, can_be_remembered = self.tool.spec.effect, self.tool.spec.can_be_remembered
+            paths = tuple(self.args[name] for name in spec.paths if effect.changes_files)
         answers, is_denied = ("respond", "reject"), self.verdict.kind == "deny"
         decisions = answers if effect.takes_answer else ("approve", "edit", "reject")
         filled = {

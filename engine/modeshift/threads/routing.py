@@ -82,8 +82,10 @@ def reconcile_mode(deps: AgentDeps, state: State) -> tuple[Configuration, Update
     that is in the state and not in the record was set by the host. A mode that no longer exists
     gives way to the default one.
     """
-    phase = state.get("phase", Phase.IDLE.value)
-    before = Configuration(_recorded_mode(deps, state), phase)
+    changes, default = state.get("mode_changes"), deps.catalog.default
+    recorded = changes[-1]["target"] if changes else state.get("first_mode", default)
+    mode = recorded if recorded in deps.catalog else default
+    before = Configuration(mode, state.get("phase", Phase.IDLE.value))
     slug = state.get("mode", before.mode)
     if slug == before.mode:  # which is in the catalog
         return before, {}
@@ -93,13 +95,6 @@ def reconcile_mode(deps: AgentDeps, state: State) -> tuple[Configuration, Update
     after = deps.machine.send(before, Event.SET_MODE, slug)
     reason = "set by the host"
     return after, change_mode(state, before.mode, after.mode, reason, "host", "by hand")
-
-
-def _recorded_mode(deps: AgentDeps, state: State) -> str:
-    """The last change's target, or the mode in which the thread started."""
-    changes = state.get("mode_changes")
-    slug = changes[-1]["target"] if changes else state.get("first_mode")
-    return slug if slug is not None and slug in deps.catalog else deps.catalog.default
 
 
 def change_mode(
