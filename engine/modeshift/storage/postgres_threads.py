@@ -85,14 +85,6 @@ async def build_store(database: Database) -> AsyncPostgresStore:
     return AsyncPostgresStore(await database.open_pool())  # type: ignore[arg-type]  # as above
 
 
-async def migrate(database: Database, store: AsyncPostgresStore) -> None:
-    """Make or change the tables, one process at a time; raises ``StorageError``."""
-    saver = await build_saver(database)
-    async with migrating(database):
-        await saver.setup()
-        await store.setup()
-
-
 @asynccontextmanager
 async def migrating(database: Database) -> AsyncIterator[None]:
     """Keep off other processes that migrate during the block; raises ``StorageError``."""

@@ -194,11 +194,16 @@ async def open_store(database: Database) -> AsyncIterator[BaseStore]:
 async def prepare_tables(database: Database) -> None:
     """Make the tables, or change those of an older version; raises ``StorageError``."""
     if not isinstance(database, SqliteDatabase):
-        from modeshift.storage.postgres_threads import migrate  # noqa: PLC0415  # an extra's
+        from modeshift.storage.postgres_threads import migrating  # noqa: PLC0415  # an extra's
 
         await database.check()
-        async with open_store(database) as store:
-            await migrate(database, cast("Any", store))
+        async with (
+            open_saver(database) as saver,
+            open_store(database) as store,
+            migrating(database),
+        ):
+            for made in cast("tuple[Any, ...]", (saver, store)):
+                await made.setup()
         return
     await WholeWrites(database).asetup()
     await _set_up_store(database)

@@ -134,7 +134,8 @@ async def end_subtask(
         left = change_mode(state, mode, target, "the sub-task has ended", "nobody")
         changes += cast("list[ModeChange]", left["mode_changes"])
     kept = state["approvals"] != subtask["approvals"] or "approvals" in host_changes
-    unanswered = _list_unanswered(state)
+    said = takewhile(lambda each: isinstance(each, HumanMessage), reversed(state["messages"][1:]))
+    unanswered = [*said][::-1]  # what a person said and the sub-task has not answered
     answered = state["messages"][: len(state["messages"]) - len(unanswered)]
     ended = _describe(repair(answered), subtask, files)
     name = deps.catalog[subtask["mode"]].name if subtask["mode"] in deps.catalog else "another"
@@ -207,9 +208,3 @@ def _build_result(parent: Parent, ended: EndedSubtask, name: str) -> ToolMessage
         return ToolMessage(text, tool_call_id=get_call_id(call), name=call["name"])
     head = f"The sub-task in {name} mode was not finished: {ended['result']}"
     return build_not_run_result(call, "\n".join([head, *marked]))
-
-
-def _list_unanswered(state: State) -> list[AnyMessage]:
-    """The messages of a person at the end, which the sub-task has not answered."""
-    new = takewhile(lambda entry: isinstance(entry, HumanMessage), reversed(state["messages"][1:]))
-    return [*new][::-1]
