@@ -6,7 +6,7 @@ is noted with an answer says so; thinking without that is of an older version or
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
@@ -34,7 +34,15 @@ def select_thinking(messages: Sequence[AnyMessage], prefix: str | None) -> list[
     What was written before another prefix's stays away for good: the service accepts that blocks
     are left out from some point on, but not that they come back.
     """
-    return [*_strip_backwards(messages, prefix)][::-1]
+    selected: list[AnyMessage] = []
+    for message in reversed(messages):
+        thinks = isinstance(message, AIMessage) and has_thinking(message)
+        if thinks and (prefix is None or message.response_metadata.get(_PREFIX) != prefix):
+            prefix = None
+            selected.append(_strip(message))
+        else:
+            selected.append(message)
+    return selected[::-1]
 
 
 def drop_unbound_thinking(messages: Sequence[AnyMessage]) -> tuple[list[AnyMessage], int]:
@@ -47,22 +55,20 @@ def drop_unbound_thinking(messages: Sequence[AnyMessage]) -> tuple[list[AnyMessa
     dropped = 0
     is_edited = False
     for message in messages:
-        if not isinstance(message, AIMessage) or _HISTORY not in message.response_metadata:
-            if has_thinking(message):
-                dropped += sum(map(has_thinking, remaining)) + 1
-                remaining = [*map(_strip, remaining), _strip(message)]
-            else:
-                remaining.append(message)
-            continue
-        digest = _digest_history(remaining)
-        is_edited = is_edited or message.response_metadata[_HISTORY] != digest
-        if not is_edited:
-            remaining.append(message)
-            continue
-        dropped += has_thinking(message)
-        # The next answer's digest starts from this one's.
-        metadata = {**message.response_metadata, _HISTORY: digest}
-        remaining.append(_strip(message).model_copy(update={"response_metadata": metadata}))
+        kept: AnyMessage = message
+        noted = message.response_metadata.get(_HISTORY) if isinstance(message, AIMessage) else None
+        if noted is not None:
+            digest = _digest_history(remaining)
+            is_edited = is_edited or noted != digest
+            if is_edited:
+                dropped += has_thinking(message)
+                # The next answer's digest starts from this one's.
+                metadata = {**message.response_metadata, _HISTORY: digest}
+                kept = _strip(message).model_copy(update={"response_metadata": metadata})
+        elif has_thinking(message):
+            dropped += sum(map(has_thinking, remaining)) + 1
+            remaining, kept = [*map(_strip, remaining)], _strip(message)
+        remaining.append(kept)
     return remaining, dropped
 
 
@@ -116,19 +122,6 @@ def _describe(message: AnyMessage) -> str:
     calls = message.tool_calls if isinstance(message, AIMessage) else None
     result = message.tool_call_id if isinstance(message, ToolMessage) else None
     return json.dumps([message.type, content, calls, result], sort_keys=True)
-
-
-def _strip_backwards(messages: Sequence[AnyMessage], prefix: str | None) -> Iterator[AnyMessage]:
-    """The messages, last first; thinking is kept down to the first that has another prefix."""
-    for message in reversed(messages):
-        if isinstance(message, AIMessage) and has_thinking(message):
-            if prefix is not None and message.response_metadata.get(_PREFIX) == prefix:
-                yield message
-                continue
-            prefix = None
-            yield _strip(message)
-        else:
-            yield message
 
 
 def _strip(message: AnyMessage) -> AnyMessage:
