@@ -21,12 +21,12 @@ from modeshift.threads.deps import AgentDeps
 from modeshift.tools.toolbox import Toolbox
 
 
+@with_config(extra="forbid")
 class _Decided(TypedDict):
     id: NotRequired[str]
     """The action request's id; with it decisions may come in any order."""
 
 
-@with_config(extra="forbid")
 class Approve(_Decided):
     """Let the call run as it is."""
 
@@ -40,7 +40,6 @@ class Approve(_Decided):
     match a pattern."""
 
 
-@with_config(extra="forbid")
 class Reject(_Decided):
     """Do not let it run."""
 
@@ -56,7 +55,6 @@ class EditedAction(TypedDict):
     args: JsonObject
 
 
-@with_config(extra="forbid")
 class Edit(_Decided):
     """Let the call run with other arguments, which are judged again."""
 
@@ -64,7 +62,6 @@ class Edit(_Decided):
     edited_action: EditedAction
 
 
-@with_config(extra="forbid")
 class Respond(_Decided):
     """Answer the question."""
 
