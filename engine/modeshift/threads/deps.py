@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import get_type_hints
 
 from modeshift.models.ceiling import Ceilings
 from modeshift.modes.approval_words import ApprovalWords, word_approvals
@@ -11,7 +10,6 @@ from modeshift.modes.effects import Risk
 from modeshift.modes.facts import ProjectTests
 from modeshift.modes.mode import Mode
 from modeshift.modes.policy import Approvals, find_risk
-from modeshift.project import load_project
 from modeshift.threads.notifier import Notifier
 from modeshift.threads.seats import BoundModes
 from modeshift.threads.started_calls import StartedCalls
@@ -48,15 +46,7 @@ class AgentDeps(BoundModes):
     started_calls: StartedCalls = field(default_factory=StartedCalls)
     tests: ProjectTests | None = None
     """The owner's test command, and the files that it depends on."""
-    state: type = field(default_factory=lambda: load_project().state, kw_only=True)
-    """The clone's ``State``."""
-
     _risks: dict[str, tuple[Risk, str]] = field(default_factory=dict, init=False, compare=False)
-
-    def __post_init__(self) -> None:
-        # LangGraph uses them for channels, and for another node.
-        taken = frozenset({*get_type_hints(self.state), "intake"})
-        object.__setattr__(self, "taken_names", taken)
 
     def find_risk(self, mode: Mode) -> tuple[Risk, str]:
         """What the mode can do at most; found once, as its tools stay what they are."""

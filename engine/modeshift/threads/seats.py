@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from typing import get_type_hints
 
 from langchain_core.messages import SystemMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -190,8 +191,8 @@ class BoundModes:
     """The clone's phases and edges."""
     facts: Mapping[str, Fact] = field(default_factory=lambda: load_project().facts, kw_only=True)
     """What conditions of edges may name."""
-    taken_names: frozenset[str] = field(default=frozenset(), kw_only=True)
-    """Names that the graph uses for something other than a mode's node."""
+    state: type = field(default_factory=lambda: load_project().state, kw_only=True)
+    """The clone's ``State``."""
     _seats: dict[tuple[str, str | None, int], Seat] = field(init=False, default_factory=dict)
     _within: dict[str, list[str]] = field(init=False, default_factory=dict)
     _growth: dict[tuple[str, str], str | None] = field(init=False, default_factory=dict)
@@ -202,7 +203,9 @@ class BoundModes:
     @cached_property
     def machine(self) -> Machine:
         """Decides which node is next, and which tools a mode has."""
-        return Machine(self.catalog, self.toolbox.specs, self.chart, self.taken_names)
+        # LangGraph uses these for channels, and for another node.
+        taken = frozenset({*get_type_hints(self.state), "intake"})
+        return Machine(self.catalog, self.toolbox.specs, self.chart, taken)
 
     def seat(self, slug: str, limit: str | None = None, depth: int = 0) -> Seat:
         """The mode under the host's limit; the strictest there can be if that no longer exists."""
