@@ -105,16 +105,17 @@ def _has_plan(deps: AgentDeps, slug: str, files: Collection[str]) -> bool:
         return False
 
 
-async def begin_thread(deps: AgentDeps, state: State) -> Facts | None:
-    """The facts with how the test files are now; None where that is known, or nobody asks."""
+async def begin_thread(deps: AgentDeps, state: State) -> State:
+    """The state with how the test files are now, unless that is known, or nobody asks."""
     facts = state.get("facts", {})
     if "tests" in facts or deps.tests is None or not deps.tests.files:
-        return None
+        return state
     try:
-        return {**facts, "tests": await digest_tests(deps)}
+        digest = await digest_tests(deps)
     except (OSError, ValueError) as error:
         _log_once(CHANGED, error)
-        return {**facts, "tests": ""}  # what they were will not be known later either
+        digest = ""  # what they were will not be known later either
+    return {**state, "facts": {**facts, "tests": digest}}
 
 
 async def digest_tests(deps: AgentDeps) -> str:

@@ -52,8 +52,7 @@ async def find_start(
     has_host = node in ("intake", "review")
     changes = await read_host_changes(store, thread, state) if has_host else {}
     if node == "intake":
-        facts = await begin_thread(deps, state)
-        opening = Opening(deps, state if facts is None else {**state, "facts": facts}, changes)
+        opening = Opening(deps, await begin_thread(deps, state), changes)
         await opening.look_up(thread)
         return Start(deps, node, thread, opening.state, opening.now, opening=opening)
     if "forget" in changes:
