@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import NamedTuple, Self
+from typing import Self
 
 from modeshift.models.usage import Tokens, Usage
 from modeshift.modes.errors import ConfigurationError
@@ -57,20 +57,6 @@ class Ceiling:
         return self.show(self.amount)
 
 
-class Reached(NamedTuple):
-    """A ceiling that is reached."""
-
-    scope: str
-    """``turn`` or ``thread``."""
-    ceiling: Ceiling
-    spent: Decimal
-
-    @property
-    def allowed(self) -> str:
-        """How much is allowed in all, once a person allows as much again."""
-        return str(self.spent + self.ceiling.amount)
-
-
 @dataclass(frozen=True)
 class Ceilings:
     """What a turn and a thread may cost before a person is asked."""
@@ -79,16 +65,17 @@ class Ceilings:
     thread: Ceiling | None = None
     find_cost: FindCost = lambda _: None
 
-    def list_reached(self, usage: Usage) -> list[Reached]:
+    def list_reached(self, usage: Usage) -> list[tuple[str, Ceiling, Decimal]]:
         """The ceilings that are reached, unless a person has allowed more. May block.
 
+        Each with its scope, ``turn`` or ``thread``, before it, and what was spent behind it.
         Raises ``ConfigurationError`` where a price is not known.
         """
-        found, allowed = list[Reached](), usage.get("allowed", {})
+        found, allowed = list[tuple[str, Ceiling, Decimal]](), usage.get("allowed", {})
         both = ("turn", self.turn, usage.get("turn")), ("thread", self.thread, usage.get("thread"))
         for scope, ceiling, taken in both:
             if ceiling is not None:
                 spent = ceiling.measure(taken or {}, self.find_cost)
                 if spent >= Decimal(allowed.get(scope, ceiling.amount)):
-                    found.append(Reached(scope, ceiling, spent))
+                    found.append((scope, ceiling, spent))
         return found
