@@ -129,15 +129,10 @@ def _build_checks(deps: AgentDeps) -> dict[str, Check]:
     }
 
 
-@cache
-def _list_input_keys(state: type) -> tuple[str, ...]:
-    return (*get_type_hints(build_input_type(state)),)
-
-
 def check_input(deps: AgentDeps, run_input: object) -> dict[str, object]:
     """A run's whole input, as it is to be kept; raises ``UserError``."""
     known = _build_checks(deps) | {"messages": accept_messages, "forget": _check_ids}
-    checks = {key: known[key] for key in _list_input_keys(deps.state)}
+    checks = {key: known[key] for key in build_input_type(deps.state).__annotations__}
     if not isinstance(run_input, dict):
         raise InvalidInputError(f"a run's input is a mapping, not {run_input!r}")
     _check_keys(run_input, checks, "a run's input")
