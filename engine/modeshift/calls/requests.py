@@ -1,7 +1,6 @@
 """The question that a person is asked, and what they read before deciding."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from hashlib import sha256
 from json import dumps
 from typing import NotRequired
@@ -34,7 +33,6 @@ NO_REASON = "The model gave no reason."
 MAX_PLACES = 10
 MAX_TASK = 60
 MAX_TITLE = 200
-write_json = partial(dumps, ensure_ascii=False)
 
 
 class ActionRequest(TypedDict):
@@ -281,7 +279,7 @@ def _build_title(deps: AgentDeps, spec: ToolSpec, args: Mapping[str, object]) ->
     if spec.subject:
         named = [args[name] for name in spec.subject if args.get(name) is not None]
         values: list[object] = [
-            each if isinstance(each, str) else write_json(each) for each in named
+            each if isinstance(each, str) else dumps(each, ensure_ascii=False) for each in named
         ]
     elif spec.effect.changes_files:
         values = [args.get(name) for name in spec.paths]
