@@ -22,7 +22,7 @@ from modeshift.modes.phases import Phase
 from modeshift.modes.policy import Approvals, Verdict, verdict
 from modeshift.threads.audit import append_entry
 from modeshift.threads.deps import AgentDeps
-from modeshift.threads.routing import get_thread, get_user
+from modeshift.threads.routing import get_thread
 from modeshift.threads.state import Asked, Planned, State, Update
 from modeshift.tools.workspace.text import read_replacements
 
@@ -111,7 +111,9 @@ async def open_question(
         return None
     thread = get_thread(config)
     decided = await deps.started_calls.journal.find_decisions(thread, question.id)
-    return OpenQuestion(deps, question, thread, get_user(config), decided)
+    # The name, as the server knows it; empty where it knows none.
+    who = str(config["configurable"].get("langgraph_auth_user_id") or "")
+    return OpenQuestion(deps, question, thread, who, decided)
 
 
 def withdraw_question(state: State) -> tuple[str, Update]:

@@ -44,11 +44,6 @@ def get_thread(config: RunnableConfig) -> str:
     return str(config["configurable"].get("thread_id", ""))
 
 
-def get_user(config: RunnableConfig) -> str:
-    """The user's name, as the server knows it; empty where it knows none."""
-    return str(config["configurable"].get("langgraph_auth_user_id") or "")
-
-
 def next_step(deps: AgentDeps, state: RoutingState) -> str | list[Send]:
     """The node that comes next; for ``act`` a task for each call of the first batch."""
     node = deps.machine.node(Configuration(state["mode"], state["phase"]))
