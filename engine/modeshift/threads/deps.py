@@ -13,7 +13,6 @@ from modeshift.modes.policy import Approvals, find_risk
 from modeshift.threads.notifier import Notifier
 from modeshift.threads.seats import BoundModes
 from modeshift.threads.started_calls import StartedCalls
-from modeshift.threads.state import list_own_keys
 from modeshift.tools.workspace.undo_log import UndoLog
 
 
@@ -64,8 +63,3 @@ class AgentDeps(BoundModes):
     def approval_words(self) -> Mapping[str, ApprovalWords]:
         """What people read of each value of approvals."""
         return word_approvals(self.toolbox.specs)
-
-    @cached_property
-    def own_keys(self) -> frozenset[str]:
-        """The keys that the clone's nodes may write, and a host."""
-        return list_own_keys(self.state)

@@ -204,21 +204,20 @@ class Parent(PutAside):
     """How many changes of mode there were, that to the sub-task's among them."""
 
 
-def _get(values: StateValues, key: str) -> Any:
-    empty: dict[str, object] = {"facts": {}, "host_revision": {}}
-    none = key in ("subtask", "approved_plan", "fresh_from")
-    return values.get(key, None if none else empty.get(key, []))
+def _pick(values: StateValues) -> dict[str, Any]:
+    empty: dict[str, object] = dict.fromkeys(("subtask", "approved_plan", "fresh_from"))
+    empty |= {"facts": {}, "host_revision": {}}
+    return {key: values.get(key, empty.get(key, [])) for key in PutAside.__annotations__}
 
 
 def put_aside(state: "State", *, mode: str, **more: object) -> Parent:
     """The conversation, whole, in ``mode``; ``more`` is what it goes on with later."""
-    keys = {key: _get(state, key) for key in PutAside.__annotations__}
-    return cast("Parent", {**keys, "mode": mode, **more})
+    return cast("Parent", {**_pick(state), "mode": mode, **more})
 
 
 def take_back(parent: Parent) -> "Update":
     """The conversation as it was; what the host has set since is not taken back."""
-    keys = {key: _get(parent, key) for key in PutAside.__annotations__}
+    keys = _pick(parent)
     del keys["host_revision"]
     return cast("Update", {**keys, "instructions": Overwrite(parent["instructions"])})
 
@@ -370,7 +369,7 @@ def get_depth(state: State | RoutingState) -> int:
 
 @cache
 def list_own_keys(state: type) -> frozenset[str]:
-    """The keys that a clone's state has beside the engine's."""
+    """The keys that a clone's state has beside the engine's; its nodes and hosts may write them."""
     return frozenset(get_type_hints(state).keys() - get_type_hints(State).keys())
 
 

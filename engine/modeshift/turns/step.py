@@ -27,7 +27,7 @@ from modeshift.calls.question import (
 from modeshift.calls.turn_end import end_turn, move_on
 from modeshift.messages.instructions import Instruction
 from modeshift.modes.phases import Event, Phase
-from modeshift.threads.state import ActTask, State, Switch, Update
+from modeshift.threads.state import ActTask, State, Switch, Update, list_own_keys
 from modeshift.tools.processes.process import Ended
 from modeshift.turns.briefing import build_note, has_edited, is_told
 from modeshift.turns.compaction import compact
@@ -95,7 +95,7 @@ class Step:
 
         What the engine writes cannot be changed in place: its lists are tuples here.
         """
-        own, state = self._deps.own_keys, self._start.state
+        own, state = list_own_keys(self._deps.state), self._start.state
         return MappingProxyType(
             {key: value if key in own else _freeze(value) for key, value in state.items()}
         )
@@ -318,10 +318,11 @@ class Step:
         return result
 
     def _check_own(self, keys: Iterable[str]) -> None:
-        if wrong := sorted({*keys} - self._deps.own_keys):
-            own = ", ".join(sorted(self._deps.own_keys)) or "none"
+        own = list_own_keys(self._deps.state)
+        if wrong := sorted({*keys} - own):
+            listed = ", ".join(sorted(own)) or "none"
             raise self._start.refuse(
-                f"must not write {wrong[0]!r}; the keys of your own State: {own}"
+                f"must not write {wrong[0]!r}; the keys of your own State: {listed}"
             )
 
     def _expect(self, phase: Phase) -> None:
