@@ -163,11 +163,11 @@ def load_model(
         uses_responses = merged.get("use_responses_api")
         arguments = known.get_arguments(model, uses_responses) if known is not None else {}
         # Only now it is known which class this is, and what its limits are called.
-        chat_model = init_chat_model(model, model_provider=provider, **arguments)
-        checked = check_parameters(name, type(chat_model), parameters or {})
-        checked |= check_parameters(name, type(chat_model), of_mode or {}, is_trusted=is_trusted)
-        more = {**get_limits(type(chat_model)), **arguments, **checked}
-        chat_model = _build(chat_model, provider, model, more)
+        integration = type(init_chat_model(model, model_provider=provider, **arguments))
+        checked = check_parameters(name, integration, parameters or {})
+        checked |= check_parameters(name, integration, of_mode or {}, is_trusted=is_trusted)
+        more = {**get_limits(integration), **arguments, **checked}
+        return _build(integration, provider, model, more)
     except ConfigurationError:
         raise
     except ImportError as error:
@@ -180,17 +180,16 @@ def load_model(
         hint = f" (did you mean {like[0]!r}?)" if like and like[0] != provider else ""
         problem = to_one_line(str(error))
         raise ConfigurationError(f"the model {name!r} cannot be loaded{hint}: {problem}") from error
-    return chat_model
 
 
 def _build(
-    loaded: BaseChatModel, provider: str, model: str, arguments: JsonObject
+    integration: type[BaseChatModel], provider: str, model: str, arguments: JsonObject
 ) -> BaseChatModel:
-    is_openais = _CHAT_COMPLETIONS in {parent.__qualname__ for parent in type(loaded).__mro__}
+    is_openais = _CHAT_COMPLETIONS in {parent.__qualname__ for parent in integration.__mro__}
     if is_openais and provider != "langsmith":  # its address is not in the arguments
         from modeshift.models import openai_chat  # noqa: PLC0415  # langchain-openai is an extra
 
-        return openai_chat.build_extended(type(loaded), model=model, **arguments)  # type: ignore[arg-type]  # it is
+        return openai_chat.build_extended(integration, model=model, **arguments)  # type: ignore[arg-type]  # it is
     built = init_chat_model(model, model_provider=provider, **arguments)
     assert isinstance(built, BaseChatModel)
     return built
