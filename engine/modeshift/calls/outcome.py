@@ -159,21 +159,13 @@ class Outcome:
 
     def _respond(self, judged: Judged, message: str) -> None:
         """Answer a question; the label of a suggestion to switch approves that switch."""
+        slug = self._context.seat.mode.slug
         mode_slug = list_suggestions(judged.args or {}).get(message.strip())
-        if (
-            mode_slug is not None
-            and mode_slug != self._context.seat.mode.slug
-            and self._switch is None
-        ):
+        if mode_slug not in (None, slug) and self._switch is None:
             self._choose(judged, {"mode_slug": mode_slug, "reason": message}, message)
         else:
             self._results.append(_success(judged.call, message))
-        done = Done(
-            tool=judged.call["name"],
-            mode=self._context.seat.mode.slug,
-            is_success=True,
-            is_answer=True,
-        )
+        done = Done(tool=judged.call["name"], mode=slug, is_success=True, is_answer=True)
         self._facts = follow(self._deps, self._facts, done)
 
     def _allow(self, judged: Judged, contents: dict[str, str], *, edited: bool) -> None:
