@@ -205,9 +205,8 @@ class Outcome:
             switch["approved_plan"] = judged.plan
         before = self._switch
         if before is not None and before.get("task") and task:
-            self._switch = {**before, "then": [*before.get("then", ()), switch]}
-            return
-        if before is not None:
+            switch = {**before, "then": [*before.get("then", ()), switch]}
+        elif before is not None:
             self._results.append(_success(before["call"], before["reply"]))
         self._switch = switch
 

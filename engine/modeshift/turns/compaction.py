@@ -167,7 +167,7 @@ NO_SUMMARY = (
 
 
 async def ask_for_summary(
-    deps: AgentDeps, slug: str, state: State, config: RunnableConfig, budget: int
+    deps: AgentDeps, seat: Seat, state: State, config: RunnableConfig, budget: int
 ) -> AsyncIterator[AIMessage]:
     """The answers, the last of which is about all of the conversation.
 
@@ -179,7 +179,6 @@ async def ask_for_summary(
     instructions = state.get("instructions", [])
     if not any(isinstance(message, AIMessage) for message in part):
         raise ProviderError("there is nothing to summarize yet")
-    bound = deps.seat_in(state, slug).model
     request = HumanMessage(render_summary_request(has_files=deps.toolbox.has_workspace))
     config = merge_configs(config, {"tags": [TAG_NOSTREAM]})
     before: list[AnyMessage] = []
@@ -188,7 +187,7 @@ async def ask_for_summary(
         first, in_place = place(instructions, sent)
         known = [*first, *in_place]
         try:
-            answer = await call_model(bound, [*sent, request], config, known)
+            answer = await call_model(seat.model, [*sent, request], config, known)
         except TooLongError:
             smaller, more = split_for_summary(part, budget)
             if smaller == part:
@@ -278,7 +277,7 @@ async def compact(
             note = build_left_out_note(messages, remaining, files)
             shorter = replace_by_summary(messages, note, room_left)
         else:
-            answers = ask_for_summary(deps, slug, state, config, int(room * CUT_TO))
+            answers = ask_for_summary(deps, seat, state, config, int(room * CUT_TO))
             async for answer in answers:
                 usage = add_usage(usage, count_answer(answer, seat.model.name, window))
             summary, text = build_summary(answer, files), "A summary"
