@@ -47,11 +47,6 @@ class JudgedQuestion(NamedTuple):
     id: str = ""
     """The question's name in its thread; empty where nobody is asked."""
 
-    def describe(self, decided: Mapping[str, str]) -> dict[str, object]:
-        """The calls and what was ``decided``, by id, and what the machine allowed then."""
-        calls = [{**each.describe(), "decision": decided.get(each.id)} for each in self.judged]
-        return {**self.context.describe(), "calls": calls}
-
 
 class Outcome:
     """The decisions on the calls of one message; mutable."""

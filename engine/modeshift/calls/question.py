@@ -67,12 +67,15 @@ class OpenQuestion:
         if self._decisions is None:
             raise NodeError("nobody has been asked: call question.ask() first")
         journal, name = self._deps.started_calls.journal, self._question.id
+        judged = self._question.judged
         await journal.decide(self._thread, name, self._decisions, self._who)
         outcome = Outcome(self._deps, self._question, self._thread)
-        asking = (each.id for each in self._question.judged if each.needs_person)
+        asking = (each.id for each in judged if each.needs_person)
         decided = dict(zip(asking, self._decisions, strict=True))
-        entry = self._question.describe({id: each["type"] for id, each in decided.items()})
-        told = {"kind": "decision", "who": self._who, "question": name, **entry}
+        kinds = {id: each["type"] for id, each in decided.items()}
+        calls = [{**each.describe(), "decision": kinds.get(each.id)} for each in judged]
+        told = {"kind": "decision", "who": self._who, "question": name, "calls": calls}
+        told |= self._question.context.describe()
         await append_entry(journal, self._thread, f"decision {name}", told)
         await outcome.settle(decided)
         return outcome.update()
