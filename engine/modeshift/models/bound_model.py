@@ -5,7 +5,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from typing import Any
 
@@ -138,28 +138,12 @@ def _choose_tools(way: ToolsWay, names: Sequence[str], *, is_responses: bool) ->
     return {"tool_choice": {"type": way, way: chosen}}
 
 
-def _add_instructions(
-    way: ToolsWay,
-    messages: Sequence[AnyMessage],
-    instructions: Sequence[Instruction],
-    declared: Collection[str],
-) -> list[AnyMessage]:
-    """The history with the instructions, as a model that is changed in this way takes them."""
-    if way in NEED_NOTHING:
-        return append_instructions(messages, instructions)
-
-    def build(note: Instruction, before: Instruction) -> SystemMessage:
-        if way == "tool_changes":
-            return _build_change(note, before, declared)
+def _build_change(
+    way: ToolsWay, declared: Collection[str], note: Instruction, before: Instruction
+) -> SystemMessage:
+    if way != "tool_changes":
         # The newest of OpenAI's models call the role so; all of them take it.
         return SystemMessage(note["text"], additional_kwargs={"__openai_role__": "developer"})
-
-    return list(insert_instructions(messages, instructions, build))
-
-
-def _build_change(
-    note: Instruction, before: Instruction, declared: Collection[str]
-) -> SystemMessage:
     had = before["tools"]
     changes = [
         *(("tool_removal", name) for name in had if name not in note["tools"]),
@@ -257,7 +241,11 @@ def _prepare(
 ) -> tuple[Runnable[LanguageModelInput, AIMessage], str, list[AnyMessage]]:
     """The model, a digest of its prompt and tools, and what to send: prompt, then history."""
     model, prefix = bound.declare(fields.way, instructions)
-    history = _add_instructions(fields.way, messages, instructions, bound.tools)
+    if fields.way in NEED_NOTHING:
+        history = append_instructions(messages, instructions)
+    else:
+        build = partial(_build_change, fields.way, bound.tools)
+        history = [*insert_instructions(messages, instructions, build)]
     history = prepare_for_provider(history, bound.api, bound.service.unshown | unshown)
     if fields.thinking != "all":
         history = select_thinking(history, prefix if fields.thinking == "of this prefix" else None)
