@@ -368,7 +368,7 @@ def _find_switch_problem(
         return f"No switch to {target!r} is possible: {problem}"
     seat, way = context.seat, get_way(tool.spec.effect)
     if tool.spec.effect.takes_answer:
-        problem = find_answer_problem(deps.toolbox.specs, seat.mode, target, seat.depth)
+        problem = find_answer_problem(deps, seat, target)
     if problem or context.is_by_hand:
         return problem
     return find_way_problem(deps, seat.mode.slug, target, way, values)

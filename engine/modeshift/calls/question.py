@@ -74,8 +74,8 @@ class OpenQuestion:
         decided = dict(zip(asking, self._decisions, strict=True))
         kinds = {id: each["type"] for id, each in decided.items()}
         calls = [{**each.describe(), "decision": kinds.get(each.id)} for each in judged]
-        told = {"kind": "decision", "who": self._who, "question": name, "calls": calls}
-        told |= self._question.context.describe()
+        where = self._question.context.describe()
+        told = {"kind": "decision", "who": self._who, "question": name, "calls": calls, **where}
         await append_entry(journal, self._thread, f"decision {name}", told)
         await outcome.settle(decided)
         return outcome.update()
@@ -175,27 +175,21 @@ class Calls:
 
 
 async def judge_answer(deps: AgentDeps, state: State, answer: AIMessage, thread: str) -> Calls:
-    """The calls of the model's answer, with the verdict on each."""
+    """The calls of the model's answer, with the verdict on each.
+
+    Edits that cannot be made as the files are now are denied, so that nobody is asked in vain. One
+    behind a call that changes something may still fit when its turn comes.
+    """
     context = CallContext.of(deps, state, len(answer.tool_calls) == 1, state.get("refused", ()))
     judged = await judge_all(deps, context, answer.tool_calls)
-    judged = await _deny_failing_edits(deps, context, judged)
-    return Calls(deps, str(answer.id), judged, context.approvals.value, thread)
-
-
-async def _deny_failing_edits(
-    deps: AgentDeps, context: CallContext, judged: Sequence[Judged]
-) -> list[Judged]:
-    """Deny the edits that cannot be made as the files are now, so that nobody is asked in vain.
-
-    An edit behind a call that changes something may still fit when its turn comes.
-    """
     failing = dict[str, str]()
     for each in judged:
         if each.needs_person and (problem := await _find_problem(deps, context, each)) is not None:
             failing[each.id] = problem
         elif each.effect.changes_the_world and not each.verdict.changes_nothing:
             break
-    return _deny_failing(judged, failing)
+    judged = _deny_failing(judged, failing)
+    return Calls(deps, str(answer.id), judged, context.approvals.value, thread)
 
 
 def _deny_failing(judged: Sequence[Judged], failing: Mapping[str, str]) -> list[Judged]:

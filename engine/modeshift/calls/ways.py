@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Mapping
 from modeshift.modes.edges.edge_table import MAX_NAMED, MAX_TRIED, Edge, Way
 from modeshift.modes.edges.edges import ANY
 from modeshift.modes.effects import ToolSpec
-from modeshift.modes.mode import Mode
 from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.modes.policy import Approvals, verdict
@@ -109,15 +108,13 @@ def describe_condition(edge: Edge | None, values: Values) -> str:
     return f"Met: {edge.when} ({describe_facts(facts)})."
 
 
-def find_answer_problem(
-    specs: Iterable[ToolSpec], mode: Mode, target: str, depth: int
-) -> str | None:
-    """Why no answer to a question in ``mode`` may switch to ``target``; None if one may."""
-    if depth:
+def find_answer_problem(deps: AgentDeps, seat: Seat, target: str) -> str | None:
+    """Why no answer to a question may switch to the mode ``target``; None if one may."""
+    if seat.depth:
         return "In a sub-task no answer switches the mode; ask without naming one."
-    for spec in specs:
+    for spec in deps.toolbox.specs:
         if spec.effect.switches_mode and not spec.effect.starts_subtask:
-            ruling = verdict(mode, spec, {"mode_slug": target}, Approvals.MANUAL)
+            ruling = verdict(seat.mode, spec, {"mode_slug": target}, Approvals.MANUAL)
             return ruling.reason if ruling.kind == "deny" else None
     return None
 
