@@ -325,11 +325,10 @@ def _add_edge(
     if context.is_by_hand:
         return ruling
     source, way = context.seat.mode.slug, get_way(tool.spec.effect)
-    limit = None if context.seat.limit is None else context.seat.limit.slug
     return replace(
         ruling,
         condition=describe_condition(deps.edges.find(source, target, way), values),
-        is_by_edge=way is Way.ASK and is_free(deps, source, target, context.remembered, limit),
+        is_by_edge=way is Way.ASK and is_free(deps, context.seat, target, context.remembered),
     )
 
 

@@ -64,20 +64,18 @@ def find_way_problem(
     )
 
 
-def is_free(
-    deps: AgentDeps, source: str, target: str, remembered: Iterable[Remembered], limit: str | None
-) -> bool:
+def is_free(deps: AgentDeps, seat: Seat, target: str, remembered: Iterable[Remembered]) -> bool:
     """Whether the switch needs nobody's yes: the edge says so, and no rights are gained."""
+    source, rights = seat.mode.slug, (seat.mode, seat.limit)
     edge = deps.edges.find(source, target, Way.ASK)
     if edge is None or not edge.is_free or deps.find_growth(source, target) is not None:
         return False
     if any(approval["mode"] == target for approval in remembered):
         return False
-    modes = [deps.catalog[slug] for slug in (source, target)]
+    modes = (seat.mode, deps.catalog[target])
     before, after = ((mode.model, dict(mode.model_parameters)) for mode in modes)
     asked = {spec.name for spec in deps.toolbox.specs if spec.effect.switches_mode}
-    seats = [deps.seat(source, limit).mode, deps.seat(source, limit).limit]
-    rules = [rules for mode in seats if mode for rules in (mode.own_rules, *mode.defaults)]
+    rules = [rules for mode in rights if mode for rules in (mode.own_rules, *mode.defaults)]
     return before == after and not any(asked & rule.rules.keys() for rule in rules)
 
 
@@ -88,7 +86,7 @@ def list_ways_out(deps: AgentDeps, slug: str) -> list[JsonObject]:
     asking = [effect.starts_subtask for effect in effects if effect.switches_mode]
     for way in (Way.TASK if is_task else Way.ASK for is_task in asking):
         for target, edge in deps.edges.list_ways(slug, way):
-            asks_nobody = way is Way.ASK and is_free(deps, slug, target, (), None)
+            asks_nobody = way is Way.ASK and is_free(deps, deps.seat(slug), target, ())
             key = way is Way.TASK, edge.when, "nobody" if asks_nobody else "a person"
             groups.setdefault(key, []).append(target)
     return [

@@ -54,6 +54,6 @@ def _find_problem(
     if problem := find_way_problem(deps, source, target, way, facts):
         return problem
     is_still_free = switch.get("how") != "by edge" or is_free(
-        deps, source, target, state.get("remembered", ()), state.get("limit")
+        deps, deps.seat_in(state, source), target, state.get("remembered", ())
     )
     return None if is_still_free else "A person has to say yes by now; ask again."
