@@ -106,8 +106,9 @@ class BoundModel:
         if names:
             bound = bound.bind_tools([self.tools[name] for name in names], **options)
             declared = getattr(bound, "kwargs", {}).get("tools")
-        if way == "tool_changes":
-            declared = _defer_tools(declared, first)
+        if way == "tool_changes":  # what the thread's first mode lacks is not shown yet
+            later = {"defer_loading": True}
+            declared = [tool if tool["name"] in first else {**tool, **later} for tool in declared]
             bound = bound.bind(tools=declared)
         content = json.dumps([self.prompt.text, declared], sort_keys=True, default=str)
         return bound, sha256(content.encode()).hexdigest()[:16]
@@ -119,11 +120,6 @@ def _limit(model: BaseChatModel, max_tokens: int | None) -> BaseChatModel:
     if max_tokens is None or any(getattr(model, name) is not None for name in fields):
         return model
     return model.model_copy(update=dict.fromkeys(fields, max_tokens))
-
-
-def _defer_tools(tools: Sequence[JsonObject], first: Collection[str]) -> list[JsonObject]:
-    """Anthropic's declared tools; those that the thread's first mode lacks are not shown yet."""
-    return [tool if tool["name"] in first else {**tool, "defer_loading": True} for tool in tools]
 
 
 def _choose_tools(way: ToolsWay, names: Sequence[str], *, is_responses: bool) -> JsonObject:
