@@ -166,7 +166,7 @@ def insert_instructions(
     """
     waiting: list[Instruction] = []
     last = next(iter(instructions), None)
-    placed = _by_message(instructions)
+    placed = group_by_message(instructions)
     for index, message in enumerate(messages):
         yield message
         waiting += placed.get(message.id, ())
@@ -188,7 +188,7 @@ def append_instructions(
     messages: Sequence[AnyMessage], instructions: Sequence[Instruction]
 ) -> list[AnyMessage]:
     """Each instruction at the end of its message, for servers with one system message at most."""
-    placed = _by_message(instructions)
+    placed = group_by_message(instructions)
     return [
         _append(message, placed[message.id]) if message.id in placed else message
         for message in messages
@@ -200,7 +200,8 @@ def remove_instructions(text: str) -> str:
     return _TAGGED.sub("", text)
 
 
-def _by_message(instructions: Sequence[Instruction]) -> dict[str | None, list[Instruction]]:
+def group_by_message(instructions: Sequence[Instruction]) -> dict[str | None, list[Instruction]]:
+    """The instructions by the id of the message that they stand behind."""
     placed: dict[str | None, list[Instruction]] = {}
     for note in instructions:
         placed.setdefault(note["after"], []).append(note)

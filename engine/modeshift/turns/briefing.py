@@ -11,11 +11,10 @@ from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from itertools import takewhile
-from operator import itemgetter
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from modeshift.messages.instructions import Instruction
+from modeshift.messages.instructions import Instruction, group_by_message
 from modeshift.messages.thinking import drop_unbound_thinking, find_last_prefix
 from modeshift.modes.errors import ModelError
 from modeshift.modes.plain_data import JsonObject
@@ -61,20 +60,14 @@ def build_note(deps: AgentDeps, state: State, slug: str, text: str) -> Instructi
 
 def is_told(state: State, notes: Sequence[Instruction], text: str) -> bool:
     """Whether the text is what the model was last told under the same first line."""
-    places = {message.id: place for place, message in enumerate(state["messages"])}
-    placed_texts = [
-        (places[note["after"]], note["text"])
-        for note in [*state.get("instructions", []), *notes]
-        if note["after"] in places  # or it is no longer in the conversation
-    ]
-    placed_texts += [
-        (place, message.text)
-        for place, message in enumerate(state["messages"])
-        if isinstance(message, HumanMessage)  # as a note behind an answer is
-    ]
+    placed, texts = group_by_message([*state.get("instructions", []), *notes]), list[str]()
+    for message in state["messages"]:
+        texts += [note["text"] for note in placed.get(message.id, ())]
+        if isinstance(message, HumanMessage):  # as a note behind an answer is
+            texts.append(message.text)
     subject = text.partition("\n")[0]
-    same = [note for note in placed_texts if note[1].partition("\n")[0] == subject]
-    return bool(same) and sorted(same, key=itemgetter(0))[-1][1] == text
+    same = [told for told in texts if told.partition("\n")[0] == subject]
+    return same[-1:] == [text]
 
 
 def has_edited(deps: AgentDeps, messages: Sequence[AnyMessage]) -> bool:
