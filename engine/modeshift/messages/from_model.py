@@ -19,7 +19,7 @@ from langchain_core.messages import (
 from langchain_core.messages.ai import add_ai_message_chunks
 
 from modeshift.messages.normal_form import AnyCall, explain_bad_json, mark_broken, normalize
-from modeshift.messages.repair import BROKE_OFF, list_tool_calls
+from modeshift.messages.repair import BROKE_OFF
 from modeshift.modes.errors import ProviderError
 
 REFUSED = "The model declined to answer."
@@ -81,7 +81,13 @@ def check_answer(
     if not checked.tool_calls and not checked.invalid_tool_calls:
         return normalize(checked)
     # Small servers count their calls from the start in every answer; Anthropic wants each id once.
-    return normalize(checked, {*(call["id"] for call in list_tool_calls(earlier)), *taken})
+    in_history = {
+        call["id"]
+        for message in earlier
+        if isinstance(message, AIMessage)
+        for call in message.tool_calls
+    }
+    return normalize(checked, {*in_history, *taken})
 
 
 def is_complete(answer: AIMessage) -> bool:

@@ -5,7 +5,7 @@ A mark enforces nothing: it lets a model tell what a file says from what the use
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from types import MappingProxyType
 
@@ -74,11 +74,6 @@ def find_open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
             return []
         answered.add(message.tool_call_id)
     return []
-
-
-def list_tool_calls(messages: Iterable[AnyMessage]) -> Iterator[ToolCall]:
-    """The calls of the assistant's messages, in their order."""
-    return (call for each in messages if isinstance(each, AIMessage) for call in each.tool_calls)
 
 
 def find_last_answer(messages: Sequence[AnyMessage]) -> AIMessage | None:

@@ -1,10 +1,10 @@
 """``end_subtask``: brings back the conversation that began the sub-task, with its result."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import Literal, cast
 
-from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite
 
@@ -14,7 +14,6 @@ from modeshift.messages.repair import (
     REJECTED,
     build_not_run_result,
     find_last_answer,
-    list_tool_calls,
     mark_as_data,
     repair,
     truncate,
@@ -96,7 +95,11 @@ def list_other_calls(state: State) -> set[str]:
     """The ids of calls in the thread's other conversations: clients tell calls apart by them."""
     own = [state] if state.get("fresh_from") else []
     others = [*own, *state.get("parents", []), *state.get("subtasks", [])]
-    return {get_call_id(call) for each in others for call in list_tool_calls(each["messages"])}
+    return {get_call_id(call) for each in others for call in _list_calls(each["messages"])}
+
+
+def _list_calls(messages: Iterable[AnyMessage]) -> Iterator[ToolCall]:
+    return (call for each in messages if isinstance(each, AIMessage) for call in each.tool_calls)
 
 
 STOPPED = "the user stopped it"
@@ -186,7 +189,7 @@ def _describe(messages: list[AnyMessage], subtask: Subtask, files: list[str]) ->
 
 
 def _list_rejected(messages: list[AnyMessage]) -> Iterator[str]:
-    args = {get_call_id(call): call["args"] for call in list_tool_calls(messages)}
+    args = {get_call_id(call): call["args"] for call in _list_calls(messages)}
     for message in messages:
         if isinstance(message, ToolMessage) and message.text.startswith(REJECTED):
             title = to_one_line(str(args.get(message.tool_call_id)), MAX_SHOWN)
