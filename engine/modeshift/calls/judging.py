@@ -169,7 +169,7 @@ class CallContext:
         refused: Collection[str] = (),
     ) -> Self:
         """The context that the thread's current state gives."""
-        subtask = state.get("subtask")
+        subtask, plan = state.get("subtask"), state.get("approved_plan")
         return cls(
             deps.seat_in(state, state["mode"]),
             Approvals(state["approvals"]),
@@ -180,7 +180,7 @@ class CallContext:
             "" if subtask is None else subtask["message"],
             state.get("facts", {}),
             written=state.get("written", ()),
-            plan=PlanLimit.of(state.get("approved_plan")),
+            plan=PlanLimit.of(plan) if plan else None,
             messages=cast("State", state).get("messages", ()),
         )
 

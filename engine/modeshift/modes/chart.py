@@ -81,7 +81,7 @@ class ChartData:
         """Where an event leads, by phase and event."""
         return {(source, event): target for source, event, target in self.edges}
 
-    @property
+    @cached_property
     def phases(self) -> tuple[str, ...]:
         """All phases, as plain text."""
         return tuple(map(str, self.nodes))

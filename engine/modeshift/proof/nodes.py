@@ -20,7 +20,7 @@ from modeshift.threads.deps import AgentDeps
 from modeshift.threads.started_calls import StartedCalls
 from modeshift.threads.state import ActTask, Update
 from modeshift.turns.start import find_start
-from modeshift.turns.step import Step
+from modeshift.turns.step import Step, run_step
 
 _LIMIT = "some-limit"
 _MORE = HumanMessage("go on", id="more")
@@ -151,8 +151,8 @@ class Nodes:
             moved = drive(move_on(self._deps, task, {}, "", self._host, is_done=outside.is_done))
             return read_place(merge(state, moved.update), self._facts)
         start = drive(find_start(self._deps, node, state, "", self._host))
-        step = Step(start, _CONFIG, self._runtime)
-        return read_place(merge(state, drive(step.run(_NODES[node]))), self._facts)
+        update = drive(run_step(start, _NODES[node], _CONFIG, self._runtime))
+        return read_place(merge(state, update), self._facts)
 
 
 def drive(coroutine: Coroutine[object, None, Any]) -> Any:

@@ -105,7 +105,7 @@ _check_change = _type_check("mode_changes", ModeChange)
 
 def _build_checks(deps: AgentDeps) -> dict[str, Check]:
     """The checks of the state's keys, the clone's own too, among them which modes there are."""
-    catalog, tools = deps.catalog, deps.toolbox.specs
+    catalog = deps.catalog
 
     def check_mode(slug: object) -> str:
         if not isinstance(slug, str):
@@ -116,7 +116,7 @@ def _build_checks(deps: AgentDeps) -> dict[str, Check]:
         if slug is None:
             return None
         limit = catalog[check_mode(slug)]
-        offered = [tool for tool in tools if is_offered(limit, tool)]
+        offered = [tool for tool in deps.toolbox.specs if is_offered(limit, tool)]
         if problem := next((why for tool in offered if (why := find_unheld(limit, tool))), None):
             raise InvalidInputError(f"{problem}; limit the thread to a mode without it")
         return limit.slug

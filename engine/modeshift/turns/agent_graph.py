@@ -20,7 +20,7 @@ from modeshift.threads.routing import build_router
 from modeshift.threads.state import State, build_input_type
 from modeshift.threads.stopping import stop
 from modeshift.turns.start import find_start
-from modeshift.turns.step import Node, Result, Step
+from modeshift.turns.step import Node, Result, run_step
 
 
 class AgentGraph:
@@ -68,7 +68,7 @@ class AgentGraph:
             with observe("step", node=name, thread=thread, run=run_id):
                 async with stop.step():
                     start = await find_start(deps, name, state, thread, runtime.store)
-                    return await Step(start, config, runtime).run(node, *mode)
+                    return await run_step(start, node, config, runtime, *mode)
 
         targets = self._list_targets(row)
         # A partial: within a function LangGraph looks for a subgraph, which takes a millisecond.

@@ -72,23 +72,6 @@ class Step:
         self._running = asyncio.Lock()
         """Held while its command runs: two at once would not see what the other changes."""
 
-    async def run(self, node: Node, *mode: str) -> Result:
-        """What the node returns, if it is what its move returned; for the engine alone."""
-        try:
-            result = await node(self, *mode)
-        except GraphInterrupt as interrupt:
-            if (notifier := self._deps.notifier) is not None:
-                notifier.tell(self.thread, self._start.now.mode, interrupt.args[0][0].value)
-            raise
-        question = self._question
-        if self._is_asking or (question is not None and question.is_waiting):
-            raise self._start.refuse("swallows the interrupt that asks a person; let it pass")
-        if self._result is None or result is not self._result:
-            raise self._start.refuse("must return what its move gave: end with step.go(...)")
-        if hold := self._deps.started_calls.journal.holds.get(self.thread):
-            await hold.keep()
-        return result
-
     @property
     def state(self) -> Mapping[str, Any]:
         """The thread's state as the node finds it; in ``act`` without the history.
@@ -342,6 +325,27 @@ class Step:
         if value is None:
             raise self._start.refuse(f"does what belongs to {node}")
         return value
+
+
+async def run_step(
+    start: Start, node: Node, config: RunnableConfig, runtime: Runtime[None], *mode: str
+) -> Result:
+    """What a node with a step of its own returns, if it is what its move returned."""
+    step = Step(start, config, runtime)
+    try:
+        result = await node(step, *mode)
+    except GraphInterrupt as interrupt:
+        if (notifier := start.deps.notifier) is not None:
+            notifier.tell(start.thread, start.now.mode, interrupt.args[0][0].value)
+        raise
+    question = step._question
+    if step._is_asking or (question is not None and question.is_waiting):
+        raise start.refuse("swallows the interrupt that asks a person; let it pass")
+    if step._result is None or result is not step._result:
+        raise start.refuse("must return what its move gave: end with step.go(...)")
+    if hold := start.deps.started_calls.journal.holds.get(start.thread):
+        await hold.keep()
+    return result
 
 
 def _freeze(value: object) -> object:
