@@ -71,11 +71,6 @@ class WholeWrites(KeptThreads, SqliteSaver):
 
         return await self.database.run(use)
 
-    async def asetup(self) -> None:
-        """Make the tables."""
-        self.is_setup = False
-        await self._run(self.setup)
-
     @override
     @contextmanager
     def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
@@ -205,7 +200,7 @@ async def prepare_tables(database: Database) -> None:
             for made in cast("tuple[Any, ...]", (saver, store)):
                 await made.setup()
         return
-    await WholeWrites(database).asetup()
+    await database.run(lambda opened: SqliteSaver(opened).setup())
     await _set_up_store(database)
     if await database.list_columns("host_settings"):
         async with database.transaction() as transaction:
