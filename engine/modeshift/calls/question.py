@@ -90,8 +90,7 @@ async def judge_question(deps: AgentDeps, state: State) -> JudgedQuestion | None
     context = CallContext.of(deps, state, len(message.tool_calls) == 1, state.get("refused", ()))
     context = replace(context, approvals=Approvals(asked.get("approvals", context.approvals)))
     judged = await judge_all(deps, context, calls)
-    if failing := asked.get("failing"):
-        judged = _deny_failing(judged, failing)
+    judged = _deny_failing(judged, asked.get("failing", {}))
     if asked["digest"] != digest_question(judged):
         return None
     id = f"{message.id} {asked['digest']}"

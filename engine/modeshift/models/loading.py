@@ -62,8 +62,7 @@ class Models:
         self.default = default if isinstance(default, str) else default._llm_type
         self._parameters = dict(parameters or {})
         model = load_model(default, self._parameters) if isinstance(default, str) else default
-        self._models: dict[tuple[str, str, bool], BaseChatModel] = {}
-        self._models[self.default, "{}", True] = model
+        self._models = {(self.default, "{}", True): model}
         self._services: dict[str, ModelService] = {}
 
     def problem(self, mode: Mode) -> str | None:
