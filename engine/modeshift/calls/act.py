@@ -115,11 +115,10 @@ class DueCall:
 
     def _needs_lock(self, calling: Calling) -> bool:
         """Whether it is to run a command in the sandbox, and not beside the turn."""
-        judged, commands = self._judged, calling.commands
-        spec = None if judged.tool is None else judged.tool.spec
-        if self._deps.toolbox.sandbox is None or spec is None or not spec.sandboxed:
+        tool, args, commands = self._judged.tool, self._judged.args or {}, calling.commands
+        if self._deps.toolbox.sandbox is None or tool is None or not tool.spec.sandboxed:
             return False
-        goes_on = (judged.args or {}).get("background") or (commands and commands.name_running())
+        goes_on = args.get("background") or (commands and commands.name_running())
         return not goes_on
 
     async def _begin(self, calling: Calling, stack: AsyncExitStack) -> str | None:
