@@ -36,7 +36,8 @@ async def read_fact_values(
     """The facts that decide on ways to these modes, and on others that an answer would name."""
     edges = [deps.edges.find(source, target, way) for target in targets]
     names = [name for edge in edges if edge is not None for name in edge.facts]
-    if names or None in edges:
+    shut = any(edge is None for edge in edges)
+    if names or shut:
         names += deps.edges.list_facts(source, way)
     if "tests_passed" in names and deps.tests is not None and deps.tests.files:
         names.append("tests_changed")  # so that a person sees it
