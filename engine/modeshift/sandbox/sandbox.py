@@ -19,7 +19,6 @@ from modeshift.sandbox.scan import (
     find_few_linked_outside,
     find_linked_outside,
     get_scanner,
-    scan,
 )
 from modeshift.tools.processes.background import Calling
 from modeshift.tools.processes.process import Ended, Limits, Program, run_program
@@ -106,8 +105,9 @@ class BubblewrapSandbox:
         yield SandboxCheck("yes", f"commands run in a sandbox: {self.bubblewrap.version}")
         yield SandboxCheck("yes", "  they have none of the agent's environment, no keys")
         try:
-            findings = scan(workspace)
-            yield _check_watches(workspace)
+            scanner = Scanner(workspace, finds_secrets=True)
+            findings = scanner.scan(Workspace(workspace))
+            yield _check_watches(scanner)
             for text, line in TRIED:
                 if self.options.has_network and line == NETWORK:
                     yield SandboxCheck("no", "  the network is within reach: COMMAND_NETWORK=true")
@@ -232,9 +232,7 @@ def _holds(bubblewrap: Bubblewrap, options: SandboxOptions, findings: Scan, line
         return not try_program(program)
 
 
-def _check_watches(workspace: Path) -> SandboxCheck:
-    scanner = Scanner(workspace, finds_secrets=True)
-    scanner.scan(Workspace(workspace))
+def _check_watches(scanner: Scanner) -> SandboxCheck:
     unwatched, count = scanner.count_unwatched()
     if not unwatched:
         text = "  what is new in the workspace is protected, too: the kernel says what changes"

@@ -44,11 +44,11 @@ class Scan:
     links: set[str] = field(default_factory=set)
     """Links that steer, with where they lead; and files in ``.git`` that lead elsewhere."""
     linked: set[str] = field(default_factory=set)
-    """Files with another name outside of the workspace; ``scan`` does not look for them."""
+    """Files with another name outside of the workspace; a ``Scanner`` does not look for them."""
     sizes: dict[str, int] = field(default_factory=dict)
     """How many entries each folder has; one that is too deep, with those below it."""
     patterns: tuple[str, ...] = ()
-    """What ignore files name, there or not; ``scan`` does not look for it."""
+    """What ignore files name, there or not."""
     top: set[str] = field(default_factory=set)
     """The names in the workspace itself, without links."""
 
@@ -70,44 +70,6 @@ class FolderScan(NamedTuple):
     """The device and the inode."""
     watch: int | None = None
     """The number of the watch: the folder holds the same until ``FolderWatcher`` names it."""
-
-
-ListFolder = Callable[[str, str, bool], FolderScan]
-
-
-def scan(root: Path) -> Scan:
-    """Look at all names; raises ``ToolFailedError`` where there are too many. Blocks."""
-    return look_into_repositories(collect(root, FolderLister(root).look_into))
-
-
-def collect(root: Path, list_folder: ListFolder) -> Scan:
-    """What is in all folders, but for what is in repositories. Raises ``ToolFailedError``."""
-    findings = Scan(root)
-    waiting = [("", "", False)]
-    scanned = 0
-    while waiting:
-        folder, deep, steers = waiting.pop()
-        listed = list_folder(folder, deep, steers)
-        for kind, path in listed.found:
-            getattr(findings, kind).add(path)
-        waiting += listed.below
-        name = deep or folder[:-1]
-        findings.sizes[name] = findings.sizes.get(name, 0) + listed.size
-        scanned += listed.size
-        if scanned > MAX_SCANNED:
-            raise ToolFailedError(
-                "the workspace has too many files for the sandbox to protect those that "
-                f"steer people and tools: more than {MAX_SCANNED}; work in a folder below"
-            )
-    return findings
-
-
-def look_into_repositories(findings: Scan) -> Scan:
-    """Add the files in ``.git`` folders that lead elsewhere. Blocks."""
-    names = ("commondir", "config", "config.worktree")
-    files = (f"{repository}/{name}" for repository in findings.repositories for name in names)
-    leading = {file for file in files if os.path.lexists(f"{findings.root}/{file}")}
-    return replace(findings, links=findings.links | leading)
 
 
 @dataclass(frozen=True)
@@ -308,8 +270,8 @@ class Scanner:
                 known = {k: v for k, v in last.folders.items() if v.watch not in changed}
                 last = self._scan_again(workspace, last._replace(folders=known), suspects)
             self._last = last if workspace.ignored.rules == rules else None
-            findings = look_into_repositories(last.findings)
-            return replace(findings, patterns=workspace.ignored.patterns)
+            links = last.findings.links | _find_leading(last.findings)
+            return replace(last.findings, links=links, patterns=workspace.ignored.patterns)
 
     def count_unwatched(self) -> tuple[int, int]:
         """How many folders are not watched, and how many there are, as of the last scan."""
@@ -319,18 +281,28 @@ class Scanner:
         """Read folders that ``last`` lacks, and ``suspects`` that are other folders by now."""
         ignores = workspace.ignores if workspace.ignored else None
         lister = FolderLister(self._root, self._finds_secrets, ignores, last.watcher.watch)
+        findings, scanned = Scan(self._root), 0
         folders: dict[str, FolderScan] = {}
-
-        def list_folder(folder: str, deep: str, steers: bool) -> FolderScan:
+        waiting = [("", "", False)]
+        while waiting:
+            folder, deep, steers = waiting.pop()
             listed = last.folders.get(folder)
             if listed is None or (folder in suspects and not self._is_same(folder, listed)):
                 listed = lister.look_into(folder, deep, steers)
                 # Others may be in their places, and only the folder above was watched for that.
                 suspects.update(below for below, _, _ in listed.below)
             folders[folder] = listed
-            return listed
-
-        findings = collect(self._root, list_folder)
+            waiting += listed.below
+            for kind, path in listed.found:
+                getattr(findings, kind).add(path)
+            name = deep or folder[:-1]
+            findings.sizes[name] = findings.sizes.get(name, 0) + listed.size
+            scanned += listed.size
+            if scanned > MAX_SCANNED:
+                raise ToolFailedError(
+                    "the workspace has too many files for the sandbox to protect those that "
+                    f"steer people and tools: more than {MAX_SCANNED}; work in a folder below"
+                )
         last.watcher.keep({listed.watch for listed in folders.values()})
         unwatched = frozenset(name for name, listed in folders.items() if listed.watch is None)
         return _LastScan(last.rules, last.watcher, folders, findings, unwatched)
@@ -344,6 +316,13 @@ class Scanner:
         except OSError:
             return False
         return (details.st_dev, details.st_ino) == listed.inode
+
+
+def _find_leading(findings: Scan) -> set[str]:
+    """The files in ``.git`` folders that lead elsewhere."""
+    names = ("commondir", "config", "config.worktree")
+    files = (f"{repository}/{name}" for repository in findings.repositories for name in names)
+    return {file for file in files if os.path.lexists(f"{findings.root}/{file}")}
 
 
 get_scanner = lru_cache(maxsize=MAX_SCANNERS)(Scanner)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from modeshift.sandbox.bubblewrap import find_bubblewrap
+from modeshift.sandbox.scan import Scan, Scanner
 from modeshift.tools.processes.background import Calling, current_calling
 from modeshift.tools.processes.process import Limits
 from modeshift.tools.processes.sandboxes import (
@@ -26,6 +27,11 @@ needs_sandbox = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)
 REPOSITORY = "git init -q; git config user.email a@b.c; git config user.name a"
 READ_ONLY = "[this command could not change the workspace]"
 Run = Callable[..., Coroutine[Any, Any, str]]
+
+
+def scan(root: Path) -> Scan:
+    """What is there, all of it read anew."""
+    return Scanner(root, finds_secrets=True).scan(Workspace(root))
 
 
 def sandbox(**options: Any) -> Sandbox:

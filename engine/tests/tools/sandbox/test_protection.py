@@ -14,7 +14,6 @@ import pytest
 from modeshift.modes.errors import InvalidCallError, ToolFailedError
 from modeshift.sandbox.bubblewrap import find_bubblewrap
 from modeshift.sandbox.mounts import choose_protection, mount_workspace
-from modeshift.sandbox.scan import scan
 from modeshift.tools.processes.background import Calling
 from modeshift.tools.processes.sandboxes import SandboxOptions
 from modeshift.tools.workspace.workspace import Workspace
@@ -26,6 +25,7 @@ from tests.tools.sandbox.commands import (
     needs_sandbox,
     read_tree,
     runner,
+    scan,
     write,
 )
 

@@ -15,7 +15,7 @@ from modeshift.modes.errors import ToolFailedError
 from modeshift.sandbox import folder_watcher
 from modeshift.sandbox.bubblewrap import find_bubblewrap
 from modeshift.sandbox.sandbox import TRIED
-from modeshift.sandbox.scan import FolderLister, Scan, Scanner, scan
+from modeshift.sandbox.scan import FolderLister, Scan, Scanner
 from modeshift.tools.processes.sandboxes import (
     NoSandbox,
     SandboxCheck,
@@ -25,7 +25,7 @@ from modeshift.tools.processes.sandboxes import (
 from modeshift.tools.workspace.workspace import Workspace
 from tests.tables import rows
 from tests.tools.racing import repeating
-from tests.tools.sandbox.commands import needs_sandbox, runner, sandbox, write
+from tests.tools.sandbox.commands import needs_sandbox, runner, sandbox, scan, write
 
 CHANGES = {
     "a new file": ("touch src/.env", "src/.env"),
