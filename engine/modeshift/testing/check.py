@@ -73,6 +73,7 @@ class Trial(Conversation):
             for spec in toolbox.specs
             if spec.effect.switches_mode and not spec.effect.starts_subtask
         ]
+        self.calls = {*self.probes, *self.switches}
         return self._build(self.deps, self._saver)
 
     def restart(self) -> None:
@@ -87,16 +88,16 @@ class Trial(Conversation):
     async def asks_its_own(self) -> bool:
         """Whether a clone's own question waits: the model may not have been asked yet."""
         names = {request["name"] for request in await self.waiting()}
-        return bool(names) and names.isdisjoint({*self.probes, *self.switches})
+        return bool(names) and names.isdisjoint(self.calls)
 
     async def answer(self, decision: str) -> bool:
         """Answer until nothing waits, a clone's own question with yes; whether there was any."""
-        was_asked, calls = False, {*self.probes, *self.switches}
+        was_asked = False
         for _ in range(MAX_QUESTIONS):
             if not (names := [request["name"] for request in await self.waiting()]):
                 break
-            was_asked |= not calls.isdisjoint(names)
-            kinds = [decision if name in calls else "approve" for name in names]
+            was_asked |= not self.calls.isdisjoint(names)
+            kinds = [decision if name in self.calls else "approve" for name in names]
             await self.send(Command(resume={"decisions": [{"type": kind} for kind in kinds]}))
         return was_asked
 
@@ -144,15 +145,14 @@ class _Walk:
         for _ in range(self.random.choice([1, 1, 2, 3])):
             names = [*self.trial.probes, *self.trial.switches, "no_such_tool"]
             name = self.random.choice(names)
+            if name in self.trial.switches:
+                target = self.random.choice([*self.modes, "no-such-mode"])
+                calls.append((name, {"mode_slug": target, "reason": "a walk"}))
+                continue
             path = f"{len(self.written)}.md"
             if name in self.trial.probes:
                 self.written[path] = name, number
-                calls.append((name, {"path": path}))
-            elif name in self.trial.switches:
-                target = self.random.choice([*self.modes, "no-such-mode"])
-                calls.append((name, {"mode_slug": target, "reason": "a walk"}))
-            else:
-                calls.append((name, {"path": path}))
+            calls.append((name, {"path": path}))
         return calls
 
     async def say(self) -> None:
@@ -171,7 +171,7 @@ class _Walk:
     def decide(self, request: JsonObject) -> dict[str, object]:
         name, args = request["name"], request["args"]
         decision = self.random.choice(["approve", "approve", "reject", "edit"])
-        if name not in (*self.trial.probes, *self.trial.switches):
+        if name not in self.trial.calls:
             return APPROVE  # a question of the clone's own
         if decision == "reject":
             return {**REJECT, "message": "no"}
@@ -351,6 +351,6 @@ async def _try_switch(build: Build, folder: Path, name: str, mode: str, target: 
         expect(holds, f"takes {'no ' * verdict.is_by_edge}effect although {why}")
         await talk.check_tools()
         await talk.answer(decision)
-        holds = await talk.mode() == after
-        expect(holds, f"leads to {await talk.mode()} mode after {decision!r}")
+        mode_now = await talk.mode()
+        expect(mode_now == after, f"leads to {mode_now} mode after {decision!r}")
         await named(f"after {decision!r}", talk.check_tools())
