@@ -74,10 +74,8 @@ class StrictReplay:
         number = self.unplayed[0]
         matchers: Any = self.cassette._match_on  # there is no other way to them
         _, failed = get_matchers_results(request, self.cassette.requests[number], matchers)
-        lines = [f"request {number + 1} of {total} is not as recorded:"]
-        for name, why in failed:
-            lines.append(f"{name}: {why}")
-        return "\n".join(lines) if failed else ""
+        head = f"request {number + 1} of {total} is not as recorded:"
+        return "\n".join([head, *(f"{name}: {why}" for name, why in failed)]) if failed else ""
 
 
 def build_refusal(text: str) -> Response:

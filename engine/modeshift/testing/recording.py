@@ -78,36 +78,33 @@ class Tape:
     """The cassette of a running test."""
 
     def __init__(
-        self, path: Path, workspace: Path, options: pytest.Config, patch: pytest.MonkeyPatch
+        self,
+        path: Path,
+        workspace: Path,
+        config: pytest.Config,
+        patch: pytest.MonkeyPatch,
+        stack: ExitStack,
     ) -> None:
+        """Read the cassette, or get ready to write it when the stack is closed."""
         self.path, self._workspace, self._patch = path, workspace, patch
         self.replaced: WrittenInstead = ((str(workspace.parent), "/somewhere"),)
-        self._source: str | None = options.getoption("--record")
-        self._server: tuple[str, str] | None = options.getoption("--server")
-        self._prunes: bool = options.getoption("--prune")
-        self.cassette = Cassette(str(path))
-        self.replay: StrictReplay | None = None
+        self._source: str | None = config.getoption("--record")
+        self._server: tuple[str, str] | None = config.getoption("--server")
+        self._prunes: bool = config.getoption("--prune")
+        self.is_recorded = bool(self._source or self._server)
+        """Whether the test is recorded, and not played."""
         self.service: ScriptedService | None = None
         self._services: tuple[str, ...] = ()
-
-    @property
-    def is_recorded(self) -> bool:
-        """Whether the test is recorded, and not played."""
-        return bool(self._source or self._server)
-
-    def open(self, stack: ExitStack) -> None:
-        """Read the cassette, or get ready to write it."""
         mode = "all" if self.is_recorded else "none"
         vcr = VCR(record_mode=mode)
         configure(vcr)
-        options = get_config(self.replaced, mode, self.path)
+        options = get_config(self.replaced, mode, path)
         clean = options["before_record_request"]
         options["before_record_request"] = lambda request: (
             None if request.uri.startswith(self._services) else clean(request)
         )
-        self.cassette = stack.enter_context(vcr.use_cassette(str(self.path), **options))
-        if not self.is_recorded:
-            self.replay = StrictReplay(self.cassette)
+        self.cassette: Cassette = stack.enter_context(vcr.use_cassette(str(path), **options))
+        self.replay = None if self.is_recorded else StrictReplay(self.cassette)
 
     def start(
         self,
@@ -131,12 +128,12 @@ class Tape:
         address, name = find_model([] if self.is_recorded else self.cassette.requests)
         if self._server is not None and model is None:
             address, name = self._server
-            self._redirect(urlsplit(address)._replace(path="").geturl(), Steady())
+            self._redirect(urlsplit(address)._replace(path="").geturl())
             self._patch.setenv("OPENAI_BASE_URL", HOST + urlsplit(address).path.rstrip("/"))
         elif self._source == "scripted":
             self._script(steps, model or MODEL)
         elif self.is_recorded:
-            self._redirect(None, None)
+            self._redirect(None)
         elif address:
             self._patch.setenv("OPENAI_BASE_URL", address)
         if self.replay is not None:
@@ -170,13 +167,13 @@ class Tape:
 
         self._patch.setattr(httpcore2.AsyncConnectionPool, "handle_async_request", answer)
 
-    def _redirect(self, to: str | None, steady: Steady | None) -> None:
+    def _redirect(self, to: str | None) -> None:
         """Send the requests of the provider's client to the server ``to``, if there is one.
 
         Below the client and vcrpy, so that both see another address. Connections are closed after
         each request, because LangChain's clients outlive a test's event loop.
         """
-        pool = httpcore2.AsyncConnectionPool
+        pool, steady = httpcore2.AsyncConnectionPool, Steady()
         handle = pool.handle_async_request
 
         async def redirected(
@@ -189,7 +186,7 @@ class Tape:
             kept = [pair for pair in request.headers if pair[0].lower() not in replaced]
             request.headers = [*kept, *replaced.items()]
             response = await handle(self, request)
-            return response if steady is None else await steady.make_response(response)
+            return response if to is None else await steady.make_response(response)
 
         self._patch.setattr(pool, "handle_async_request", redirected)
 
@@ -238,9 +235,8 @@ def recorded(
     item: pytest.Item = request.node
     folder = Path(request.config.getoption("--cassettes") or find_root() / "cassettes")
     path = folder / request.path.stem / f"{name_cassette(item)}.yaml"
-    tape = Tape(path, workspace, request.config, monkeypatch)
     with ExitStack() as stack:
-        tape.open(stack)
+        tape = Tape(path, workspace, request.config, monkeypatch, stack)
         yield tape.start
         problem = tape.check() if item.stash.get(PASSED, False) else None
         tape.cassette.dirty = tape.is_recorded and item.stash.get(PASSED, False) and not problem
