@@ -121,21 +121,18 @@ class Exploration:
     def _note_call(self, place: Place, to: Place) -> None:
         if self._is_exact or to.task is None:
             return
-        frame = self.forget(to.parents[-1])
+        callers = self._callers.setdefault(to.task, {})
         for then in ((), tuple(self.seats.tasks(place)[:1])):
-            self._call(to.task, frame._replace(then=then))
+            frame = self.forget(to.parents[-1])._replace(then=then)
+            if frame not in callers:
+                callers[frame] = None
+                self._waiting.extend((end, frame) for end in self._ends.get(to.task, ()))
 
     def forget(self, frame: Frame) -> Frame:
         """The frame without what no longer matters when the sub-task ends."""
         # What holds of the workspace is then what the sub-task knows.
         facts = frozenset[str]() if self._is_many else frame.facts - self._of_workspace
         return frame._replace(then=(), facts=facts)
-
-    def _call(self, task: Task, frame: Frame) -> None:
-        callers = self._callers.setdefault(task, {})
-        if frame not in callers:
-            callers[frame] = None
-            self._waiting.extend((place, frame) for place in self._ends.get(task, ()))
 
 
 class Reach:

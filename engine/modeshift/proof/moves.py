@@ -53,16 +53,10 @@ class Moves:
         self._nodes = nodes
         self._real = Nodes(deps, seats.facts, is_direct=True)
         self._is_exact = is_exact
-        self._machine = deps.machine
         self._valid: dict[object, bool] = {}
-        self._others = {
-            slug: [other for other in deps.catalog if other != slug] for slug in deps.catalog
-        }
-        self._planning = set[str]()
+        planning = deps.catalog.values() if PLAN in seats.facts else ()
+        self._planning = {mode.slug for mode in planning if mode.edit_limit}
         """The modes in which a sub-task's plan counts."""
-        for slug, mode in deps.catalog.items() if PLAN in seats.facts else ():
-            if (grant := mode.grant("edit")) is not None and grant.file_regex is not None:
-                self._planning.add(slug)
         self._limits = (None, *deps.catalog) if len(deps.catalog) <= MANY else ()
         self._by_phase: dict[str, Callable[[Place], Iterator[Move]]] = {
             Phase.IDLE: self._start,
@@ -102,7 +96,7 @@ class Moves:
     def _send(self, now: Configuration, event: str, *target: Any) -> Configuration:
         if (now.phase, event) not in self._deps.chart.targets:
             raise ModeshiftError(f"in the phase {now.phase!r} there is no event {event!s}")
-        return self._machine.send(now, event, *target)
+        return self._deps.machine.send(now, event, *target)
 
     def _start(self, place: Place) -> Iterator[Move]:
         yield Move("person", "a person says something", self._nodes.run("intake", place, SAID))
@@ -210,7 +204,7 @@ class Moves:
     # The host, and a person who does not wait.
 
     def _set(self, place: Place) -> Iterator[Move]:
-        others = self._others[place.mode]
+        others = [slug for slug in self._deps.catalog if slug != place.mode]
         policies = [policy for policy in POLICIES if policy != place.approvals]
         is_free = self._is_exact or place.limit is None  # else the way to another is by none
         limits = [limit for limit in (self._limits if is_free else (None,)) if limit != place.limit]

@@ -141,7 +141,7 @@ def build_state(deps: AgentDeps, place: Place) -> State:
         "phase": place.phase,
         "limit": place.limit,
         "approvals": place.approvals,
-        "switch": _build_switch(deps, place.switch, CALLS),
+        "switch": place.switch and _build_switch(deps, place.switch, CALLS),
         "subtask": _build_task(place.task),
         "parents": [_build_parent(deps, frame) for frame in place.parents],
         "facts": build_facts(deps, place.facts),
@@ -157,10 +157,7 @@ def build_facts(deps: AgentDeps, names: frozenset[str]) -> Facts:
     return cast("Facts", {**true, "tests": "-" if CHANGED in names else NO_FILES})
 
 
-def _build_switch(deps: AgentDeps, pending: Pending | None, calls: list[ToolCall]) -> Switch | None:
-    if pending is None:
-        return None
-    then = [_build_switch(deps, following, calls[1:]) for following in pending.then]
+def _build_switch(deps: AgentDeps, pending: Pending, calls: list[ToolCall]) -> Switch:
     switch = Switch(
         mode_slug=pending.target,
         reason="-",
@@ -169,7 +166,7 @@ def _build_switch(deps: AgentDeps, pending: Pending | None, calls: list[ToolCall
         approvals=pending.approvals,
         digest=deps.catalog[pending.target].digest,
         task=NewTask(message="-", todos=[]) if pending.is_task else None,
-        then=[switch for switch in then if switch is not None],
+        then=[_build_switch(deps, following, calls[1:]) for following in pending.then],
     )
     return cast("Switch", {**switch, "how": pending.how}) if pending.how else switch
 
@@ -191,8 +188,7 @@ def _build_parent(deps: AgentDeps, frame: Frame) -> Parent:
         messages=[_SAID, _ASKING],
         facts=build_facts(deps, frame.facts),
     )
-    following = [switch for switch in then if switch is not None]
-    return put_aside(state, mode=frame.mode, call=CALLS[0], then=following, last=None, changes=0)
+    return put_aside(state, mode=frame.mode, call=CALLS[0], then=then, last=None, changes=0)
 
 
 def merge(state: StateValues, update: StateValues) -> StateValues:

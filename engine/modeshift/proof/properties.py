@@ -269,8 +269,7 @@ def _has_more(seats: Seats, place: Place) -> str | None:
 
 
 def _looks_and_changes(seats: Seats, place: Place) -> str | None:
-    seat = seats.deps.seat(place.mode, place.limit, place.depth)
-    rights = [seat.mode, *([seat.limit] if seat.limit is not None else [])]
+    rights = [seats.deps.catalog[slug] for slug in (place.mode, place.limit) if slug is not None]
     for probe, right in zip(seats.probes, seats.rights(place), strict=True):
         if not right or not any(_is_held(mode, probe.tool.spec) for mode in rights):
             continue

@@ -243,7 +243,7 @@ def prove(deps: AgentDeps, own: Sequence[Own] = ()) -> Proof:
     exploration.run(observer.watch)
     if len(deps.catalog) > MANY:
         observer.problems |= _check_limits(exploration.seats, properties)
-    problems = dict(observer.problems)
+    problems = observer.problems
     for rule in properties:
         if rule.must_reach is not None:
             stuck = (
