@@ -1,10 +1,12 @@
 """``check_edges``: finds edges between modes that do not fit, and modes that none leads to."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from modeshift.configuration.last_loaded import LastLoaded
 from modeshift.modes.catalog import Catalog
+from modeshift.modes.chart import find_reached
 from modeshift.modes.edges.edge_table import EdgeTable, Way
 from modeshift.modes.edges.edges import ANY, SwitchEdge, parse_condition
 from modeshift.modes.effects import ToolSpec
@@ -26,22 +28,23 @@ def check_edges(
     slugs = {mode.slug for mode in listed}
     by_slug: dict[str, Mode] = {}
     checked_modes: list[Mode] = []
+
+    def check(mode: Mode) -> Mode:
+        for problem in _find_problems(mode, slugs, facts, has_tests):
+            raise ModeFileError(problem)
+        return mode
+
     for mode in listed:
-
-        def check(mode: Mode = mode) -> Mode:
-            for problem in _find_problems(mode, slugs, facts, has_tests):
-                raise ModeFileError(problem)
-            return mode
-
         before = by_slug.get(mode.slug)
-        checked = last.load(f"{mode.file} {mode.slug} edges", check)
-        if checked is None and mode.level is not Level.PROJECT:
-            last.lost.append(mode.slug)
-        elif mode.level is Level.PROJECT and last.has_lost(mode.slug):
+        checked = last.load(f"{mode.file} {mode.slug} edges", partial(check, mode))
+        if mode.level is not Level.PROJECT:
+            if checked is None:
+                last.lost.append(mode.slug)
+        elif last.has_lost(mode.slug):
             why = f"{mode.file}: mode {mode.slug!r} is left out"
             last.notices.append(f"{why}: one of yours does not load, and may allow less")
             checked = None
-        if checked is not None and before is not None and mode.level is Level.PROJECT:
+        elif checked is not None and before is not None:
             try:
                 checked = _narrow(before, checked)
             except ModeFileError as error:  # not its last version: the owner may allow less by now
@@ -117,31 +120,25 @@ def drop_unreached(modes: Iterable[Mode], default: str, last: LastLoaded) -> lis
     """
     listed = list(modes)
     table = EdgeTable({mode.slug: mode for mode in listed}.values())
-    reached = {default, *table.by_hand}
-    waiting = [*reached]
-    if not table.has_limits:
-        reached.update(mode.slug for mode in listed)
-        waiting = []
-    while waiting:
-        source = waiting.pop()
-        ways = (table.list_ways(source, way) for way in (Way.ASK, Way.TASK))
-        new = {slug for edges in ways for slug, _ in edges} - reached
-        reached |= new
-        waiting += new
-    reachable = list[Mode]()
-    for mode in listed:
+    reached = {mode.slug for mode in listed}
+    if table.has_limits:
+        ways = (Way.ASK, Way.TASK)
+        reached = find_reached(
+            {default, *table.by_hand},
+            lambda source: [slug for way in ways for slug, _ in table.list_ways(source, way)],
+        )
 
-        def check(mode: Mode = mode) -> Mode:
-            if mode.slug not in reached:
-                place = "enterFrom" if mode.enter_from is not None else "switches"
-                how = f"no edge leads here from the default mode {default!r}; add {mode.slug!r} to "
-                how += "the switches or subtasks of a mode, or this mode's enterFrom"
-                raise ModeFileError(_say(mode, place, how))
-            return mode
+    def check(mode: Mode) -> Mode:
+        if mode.slug not in reached:
+            place = "enterFrom" if mode.enter_from is not None else "switches"
+            how = f"no edge leads here from the default mode {default!r}; add {mode.slug!r} to "
+            how += "the switches or subtasks of a mode, or this mode's enterFrom"
+            raise ModeFileError(_say(mode, place, how))
+        return mode
 
-        checked = last.load(f"{mode.file} {mode.slug} way in", check)
-        reachable += [checked] if checked is not None else []
-    return reachable
+    names = ((mode, f"{mode.file} {mode.slug} way in") for mode in listed)
+    checked = (last.load(name, partial(check, mode)) for mode, name in names)
+    return [mode for mode in checked if mode is not None]
 
 
 def list_asking(catalog: Catalog, specs: Iterable[ToolSpec]) -> Iterator[str]:

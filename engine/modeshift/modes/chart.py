@@ -4,10 +4,11 @@ The engine sends the events of ``choice.py`` itself, so their edges must be ther
 phases, events and edges between them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
+from typing import TypeVar
 
 from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import ConfigurationError
@@ -15,6 +16,7 @@ from modeshift.modes.phases import Event, Phase
 
 EACH_MODE = "each mode"
 """In ``ChartData.nodes``: the node of whichever mode the thread is in."""
+T = TypeVar("T")
 PhaseEdge = tuple[str, str, str]
 """A phase, an event, and the phase that it leads to."""
 ENGINE_NODES: Mapping[str, str | None] = {
@@ -119,16 +121,23 @@ class ChartData:
 
     def _find_way_past(self, source: str, event: str, target: str) -> str | None:
         """Why the edge does not lead where the engine needs it; own phases may lie between."""
-        reached, waiting = set[str](), [self.targets[source, event]]
-        while waiting:
-            phase = waiting.pop()
-            if phase not in reached:
-                reached.add(phase)
-                if phase in self._own:
-                    waiting += [to for (start, _), to in self.targets.items() if start == phase]
+        own = [edge for edge in self.edges if edge[0] in self._own]
+        first = self.targets[source, event]
+        reached = find_reached([first], lambda phase: [edge[2] for edge in own if edge[0] == phase])
         ends = reached - self._own
         if target not in ends:
             return f"from {source!s} by {event!s} no way leads to {target!s}"
         if wrong := ends - {target, Phase.IDLE, Phase.THINKING}:
             return f"from {source!s} by {event!s} a way leads to {min(wrong)!s}, past {target!s}"
         return None
+
+
+def find_reached(starts: Iterable[T], list_next: Callable[[T], Iterable[T]]) -> set[T]:
+    """The starts, and all to which any number of steps lead from them."""
+    reached = {*starts}
+    waiting = [*reached]
+    while waiting:
+        new = {*list_next(waiting.pop())} - reached
+        reached |= new
+        waiting += new
+    return reached

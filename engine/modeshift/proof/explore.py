@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 
+from modeshift.modes.chart import find_reached
 from modeshift.modes.phases import Phase
 from modeshift.proof.decisions import POLICIES
 from modeshift.proof.moves import MANY, Move, Moves
@@ -168,12 +169,8 @@ class Reach:
         for place in self._exploration.places:
             for to in (*self._next.get(place, ()), *self._list_ends(place)):
                 before.setdefault(to, []).append(place)
-        reached = {place for place in self._exploration.places if goal(place)}
-        waiting = [*reached]
-        while waiting:
-            new = {*before.get(waiting.pop(), ())} - reached
-            reached |= new
-            waiting += new
+        goals = filter(goal, self._exploration.places)
+        reached = find_reached(goals, lambda place: before.get(place, ()))
         yield from (place for place in self._exploration.places if place not in reached)
 
     def _list_ends(self, place: Place) -> list[Place]:
@@ -186,21 +183,11 @@ class Reach:
     def _add_returns(self) -> None:
         """Add a step over each sub-task, the deepest first."""
         for begin in sorted(self._calls, key=lambda place: -place.depth):
-            for end in self._find_ends(begin):
+            inside = find_reached([begin], lambda place: self._next.get(place, ()))
+            for end in (place for place in inside if place.phase == Phase.RETURNING):
                 ends = self._ends.get(end._replace(limit=None), {})
                 for caller, frame in self._calls[begin]:
                     assert begin.task is not None
                     if (to := ends.get((begin.task, frame))) is not None:
                         after = to._replace(limit=caller.limit)
                         self._next[caller].add(after)
-
-    def _find_ends(self, begin: Place) -> Iterator[Place]:
-        """How a sub-task can end that begins in this place."""
-        seen, waiting = {begin}, [begin]
-        while waiting:
-            place = waiting.pop()
-            if place.phase == Phase.RETURNING:
-                yield place
-            new = self._next.get(place, set()) - seen
-            seen |= new
-            waiting += new
