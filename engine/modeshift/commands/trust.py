@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import shlex
 from collections.abc import Iterator, Mapping
 
@@ -126,7 +125,7 @@ def _trust_servers(
             yield _row("changed", f"since it was last trusted: {changes}")
         start = YesOrNo(f"Start {name!r} now, to see what it tells the model?")
         try:
-            server = entry.resolve(name, "workspace", workspace.root, os.environ)
+            server = entry.resolve(name, "workspace", workspace.root)
             yield start
             tools = asyncio.run(pool.list_tools(server, workspace, sandbox)) if start.is_yes else []
         except (ValueError, ToolFailedError) as error:

@@ -104,22 +104,19 @@ class ServerEntry(BaseModel):
         """The fields that differ from their defaults, as JSON: this is what a person trusts."""
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
-    def resolve(
-        self,
-        name: str,
-        origin: Literal["user", "workspace"],
-        workspace: Path,
-        environment: Mapping[str, str],
-    ) -> Server:
+    def resolve(self, name: str, origin: Literal["user", "workspace"], workspace: Path) -> Server:
         """The server that can be started; raises ``ValueError`` with why it cannot."""
 
         def get(variable: str) -> str | None:
-            return str(workspace) if variable == _FOLDER else environment.get(variable)
+            return str(workspace) if variable == _FOLDER else os.environ.get(variable)
 
         def fill(text: str) -> str:
             return _REFERENCE.sub(lambda match: _look_up(match, get), text)
 
-        url = None if self.url is None else _check_url(fill(self.url))
+        url = None if self.url is None else fill(self.url)
+        parts = None if url is None else urlsplit(url)
+        if parts and not (parts.scheme in ("http", "https") and parts.hostname):
+            raise ValueError("its url is no http:// or https:// address")
         return Server(
             name=name,
             origin=origin,
@@ -148,13 +145,6 @@ def _look_up(match: re.Match[str], get: Callable[[str], str | None]) -> str:
     if value is None and default is None:
         raise ValueError(f"the variable {variable[1]} is not set")
     return value or default or ""
-
-
-def _check_url(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("its url is no http:// or https:// address")
-    return url
 
 
 def parse_servers(text: str, name: str) -> tuple[dict[str, ServerEntry], list[str]]:
@@ -347,7 +337,7 @@ def _find(
         return FoundServer(name, file, problem="disabled")
     origin: Literal["user", "workspace"] = "workspace" if trusted else "user"
     try:
-        server = entry.resolve(name, origin, workspace.root, os.environ)
+        server = entry.resolve(name, origin, workspace.root)
     except ValueError as error:
         last.notices.append(f"{file}: MCP server {name!r} is left out: {error}")
         return FoundServer(name, file, problem=str(error))
