@@ -320,11 +320,7 @@ class Sources:
         file = self._settings.modes_folder / PROJECT
         last.watch(file)
         name = f"{file.parent.name}/{PROJECT}"
-
-        def read() -> ProjectTests | None:
-            return parse_project(read_user_file(file) or "", name)
-
-        return last.load(name, read)
+        return last.load(name, lambda: parse_project(read_user_file(file) or "", name))
 
     def _select_trusted(self, project: ProjectFiles, notices: list[str]) -> ProjectFiles:
         """The project's files to use: as found if trusted, else as last trusted, or none."""

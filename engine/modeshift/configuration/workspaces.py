@@ -84,8 +84,7 @@ class Workspaces:
         sources = self._settings.workspaces_from
         own = root / user
         if workspace is None or workspace in sources:
-            source = str(workspace) if workspace else next(iter(sources), None)
-            name = self._name_default(thread, source)
+            name = self._name_default(thread, str(workspace) if workspace else None)
             if NAME.fullmatch(name) is None:
                 raise InvalidInputError(f"{name!r} is no id of a thread")
         else:
