@@ -114,7 +114,7 @@ def asked_user(before: bool, done: Done) -> bool:
     return before or done.is_answer
 
 
-def _follow_files(before: bool, done: Done) -> bool:
+def tests_changed(before: bool, done: Done) -> bool:
     """A test file is not as it was when the thread began."""
     raise NotImplementedError("is computed from the files")
 
@@ -124,7 +124,7 @@ APPROVED = "plan_approved"
 BUILT_IN = (
     Fact.of(files_changed),
     Fact.of(tests_passed, "workspace"),
-    Fact("tests_changed", str(getdoc(_follow_files)), _follow_files, "workspace"),
+    Fact.of(tests_changed, "workspace"),
     Fact.of(command_failed, "conversation"),
     Fact.of(plan_written),
     Fact.of(asked_user, "conversation"),
