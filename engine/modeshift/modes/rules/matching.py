@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fnmatch import translate
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from itertools import takewhile
+from itertools import dropwhile, islice, takewhile
 from math import isfinite
 from typing import Literal
 
@@ -88,16 +88,10 @@ def mentioned_commands(line: str) -> list[tuple[str, ...]]:
 
     At most ``MAX_COMMANDS``, so that a line made to be long takes no time.
     """
-    commands: list[tuple[str, ...]] = []
-    for part in _OPERATORS.split(line[:MAX_LINE]):
-        if len(commands) == MAX_COMMANDS:
-            break
-        words = [re.sub(r"[\\'\"]", "", word) for word in part.split()]
-        while words and "=" in words[0]:
-            del words[0]
-        if words:
-            commands.append(tuple(words))
-    return commands
+    parts = (part.split() for part in _OPERATORS.split(line[:MAX_LINE]))
+    plain = ([re.sub(r"[\\'\"]", "", word) for word in words] for words in parts)
+    commands = (tuple(dropwhile(lambda word: "=" in word, words)) for words in plain)
+    return [*islice(filter(None, commands), MAX_COMMANDS)]
 
 
 PREFIX = "mcp__"
