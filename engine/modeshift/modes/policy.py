@@ -200,54 +200,47 @@ def _check_group(
     mode: Mode, tool: ToolSpec, args: JsonObject | None, subject: Subject | None
 ) -> Verdict | None:
     """Denies tools of groups that the mode lacks, and files that its ``fileRegex`` excludes."""
-    if tool.group is None:
-        return _check_conversation(mode, tool)
-    grant = mode.grant(tool.group)
-    if grant is not None and tool.served is not None:
-        return _check_server(mode, grant, tool, tool.served)
+    grant = None if tool.group is None else mode.grant(tool.group)
     is_open = not (tool.effect.runs_programs and tool.sandboxed)
-    if grant is not None and grant.sandbox is not None and is_open:
-        return Verdict(
-            "deny",
-            f"{mode.name} mode has its {tool.group!r} tools only in a read-only sandbox, which "
-            f"there is not for {tool.name}, so {tool.name} did not run.",
-            is_missing=True,
-        )
-    if grant is not None:
+    if tool.group is None:
+        why = _find_left_out(mode, tool)
+    elif grant is None:
+        lines = list_free_commands(mode, tool)
+        if lines and (subject is None or any(map(subject.certainly_matches, lines))):
+            return None
+        but = f" but for {', '.join(map(repr, lines))}" if lines else ""
+        why = f"has no {tool.group!r} tools{but}"
+    elif tool.served is not None:
+        why = _find_foreign(mode, grant, tool.served)
+    elif grant.sandbox is not None and is_open:
+        where = f"only in a read-only sandbox, which there is not for {tool.name}"
+        why = f"has its {tool.group!r} tools {where}"
+    else:
         return _check_file_regex(mode, grant, tool, args)
-    lines = list_free_commands(mode, tool)
-    if lines and (subject is None or any(map(subject.certainly_matches, lines))):
+    if why is None:
         return None
-    but = f" but for {', '.join(map(repr, lines))}" if lines else ""
-    return Verdict(
-        "deny",
-        f"{mode.name} mode has no {tool.group!r} tools{but}, so {tool.name} did not run.",
-        is_missing=True,
-    )
+    why = f"{mode.name} mode {why}, so {tool.name} did not run."
+    return Verdict("deny", why, is_missing=True)
 
 
-def _check_conversation(mode: Mode, tool: ToolSpec) -> Verdict | None:
-    """Denies what the mode's file leaves out of the tools that modes have without a group."""
+def _find_left_out(mode: Mode, tool: ToolSpec) -> str | None:
+    """Why a mode lacks one of the tools that modes have without a group."""
     if tool.effect.starts_subtask and mode.subtasks == ():
-        why = "begins no sub-tasks"
-    elif tool.effect.part and tool.effect.part not in mode.conversation:
-        why = f"has no {tool.effect.part!r} in its conversation"
-    else:
-        return None
-    return Verdict("deny", f"{mode.name} mode {why}, so {tool.name} did not run.", is_missing=True)
+        return "begins no sub-tasks"
+    if tool.effect.part and tool.effect.part not in mode.conversation:
+        return f"has no {tool.effect.part!r} in its conversation"
+    return None
 
 
-def _check_server(mode: Mode, grant: Grant, tool: ToolSpec, served: ServerTool) -> Verdict | None:
-    """Denies tools of MCP servers that the mode does not have, or may not have."""
+def _find_foreign(mode: Mode, grant: Grant, served: ServerTool) -> str | None:
+    """Why a mode lacks a tool of an MCP server, though it has some of these."""
     if not grant.has_server(served.server):
-        why = f"has no tools of the MCP server {served.server!r}"
-    elif not grant.has_tool(served.name):
-        why = f"does not have the tool {served.name!r} of the MCP server {served.server!r}"
-    elif has_only_read_tools(mode) and not served.is_read_only:
-        why = "has only those tools of MCP servers that say that they are read-only"
-    else:
-        return None
-    return Verdict("deny", f"{mode.name} mode {why}, so {tool.name} did not run.", is_missing=True)
+        return f"has no tools of the MCP server {served.server!r}"
+    if not grant.has_tool(served.name):
+        return f"does not have the tool {served.name!r} of the MCP server {served.server!r}"
+    if has_only_read_tools(mode) and not served.is_read_only:
+        return "has only those tools of MCP servers that say that they are read-only"
+    return None
 
 
 def _check_file_regex(
