@@ -1,5 +1,6 @@
 """``Catalog``: the modes by slug, and where a thread starts; ``layer_modes`` makes one."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -41,21 +42,14 @@ def layer_modes(
     global mode of the slug, even one that was replaced. ``lost`` has the rules of global modes
     that cannot be used.
     """
-    everywhere = tuple(user_rules)
-    by_slug: dict[str, Mode] = {}
-    denials: dict[str, tuple[SourcedPermissions, ...]] = {}
-    for slug, rules in lost:
-        denials[slug] = (*denials.get(slug, ()), rules)
-    for mode in modes:
-        by_slug[mode.slug] = mode
-        if mode.level is Level.GLOBAL and mode.permissions:
-            own = SourcedPermissions(mode.permissions, mode.file)
-            denials[mode.slug] = (*denials.get(mode.slug, ()), own)
+    everywhere, listed = tuple(user_rules), list(modes)
+    users = (mode for mode in listed if mode.level is Level.GLOBAL and mode.permissions)
+    denials = defaultdict[str, list[SourcedPermissions]](list)
+    for slug, rules in (*lost, *((mode.slug, mode.own_rules) for mode in users)):
+        denials[slug].append(rules)
     effective = (
-        mode.model_copy(
-            update={"denials": (*everywhere, *denials.get(slug, ())), "defaults": everywhere}
-        )
-        for slug, mode in by_slug.items()
+        mode.model_copy(update={"denials": (*everywhere, *denials[slug]), "defaults": everywhere})
+        for slug, mode in {mode.slug: mode for mode in listed}.items()
     )
     return Catalog(effective, default)
 
