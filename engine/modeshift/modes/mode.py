@@ -40,6 +40,8 @@ _NamePattern = Annotated[str, AfterValidator(check_glob)]
 
 
 Part = Literal["questions", "todos", "completion"]
+_RESTRICT = {"sandbox": "command", "file_regex": "edit", "servers": "mcp", "tools": "mcp"}
+"""The options of a ``Grant``, each with the group that may have it."""
 
 
 class _Data(BaseModel):
@@ -82,13 +84,10 @@ class Grant(_Data):
 
     @model_validator(mode="after")
     def _fits_group(self) -> Self:
-        if self.sandbox is not None and self.group != "command":
-            raise ValueError(f"sandbox restricts the group 'command', not {self.group!r}")
-        if self.file_regex is not None and self.group != "edit":
-            raise ValueError(f"fileRegex restricts the group 'edit', not {self.group!r}")
-        for option in ("servers", "tools"):
-            if getattr(self, option) is not None and self.group != "mcp":
-                raise ValueError(f"{option} restricts the group 'mcp', not {self.group!r}")
+        for option, group in _RESTRICT.items():
+            if getattr(self, option) is not None and self.group != group:
+                restricts = f"{to_camel(option)} restricts the group {group!r}"
+                raise ValueError(f"{restricts}, not {self.group!r}")
         return self
 
     def has_server(self, server: str) -> bool:
