@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from modeshift.calls.requests import ActionRequest
 from modeshift.configuration.last_loaded import read_user_file
@@ -19,10 +19,8 @@ DENIED = "Nobody is there to ask, and no rule of this run allows it. Go on witho
 _HOW = "give a list of rules, such as {mode: code, tool: edit_file, pattern: 'src/*'}"
 
 
-class RunRule(BaseModel):
+class RunRule(BaseModel, frozen=True, extra="forbid"):
     """One kind of call in one mode; for ``switch_mode`` and ``new_task`` a pattern of modes."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     mode: str
     tool: str

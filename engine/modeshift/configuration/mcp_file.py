@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
 from modeshift.configuration.last_loaded import LastLoaded, read_user_file
@@ -26,7 +26,7 @@ from modeshift.modes.errors import (
     ToolFailedError,
     describe_misfit,
 )
-from modeshift.modes.plain_data import JsonObject, parse_data
+from modeshift.modes.plain_data import JsonObject, PlainData, parse_data
 from modeshift.modes.plain_text import find_invisible, is_plain, to_one_line
 from modeshift.tools.servers import DEFAULT_SECONDS, Server
 from modeshift.tools.workspace.workspace import Workspace
@@ -46,12 +46,8 @@ _FOLDER = "workspaceFolder"
 Text = Annotated[str, Field(min_length=1)]
 
 
-class ServerEntry(BaseModel):
+class ServerEntry(PlainData):
     """A server as its file has it, with no variable resolved."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True
-    )
 
     type: Literal["stdio", "http"]
     command: Text | None = None

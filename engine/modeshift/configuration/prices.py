@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from modeshift.configuration.last_loaded import read_user_file
 from modeshift.configuration.settings import Settings
@@ -26,10 +26,8 @@ _HOW = (
 Amount = Annotated[Decimal, Field(ge=0, max_digits=15)]
 
 
-class Price(BaseModel):
+class Price(BaseModel, frozen=True, extra="forbid"):
     """The prices of a million tokens."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     input: Amount
     output: Amount

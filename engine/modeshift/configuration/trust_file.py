@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from modeshift.modes.errors import ConfigurationError, describe_misfit
 from modeshift.modes.plain_data import JsonObject
@@ -40,10 +40,9 @@ def _show(value: object) -> str:
     return "none" if value is None else to_one_line(json.dumps(value, ensure_ascii=False), 200)
 
 
-class _Record(BaseModel):
+class _Record(BaseModel, extra="allow"):
     """The file: the digests of each folder's files by its path, and MCP servers by folder."""
 
-    model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, dict[str, str]]
 
     mcpServers: dict[str, dict[str, TrustedServer]] = {}  # noqa: N815  # its name in the file

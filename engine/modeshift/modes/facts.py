@@ -6,7 +6,9 @@ from inspect import getdoc
 from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
+
+from modeshift.modes.plain_data import PlainData
 
 
 def _check_inside(name: str) -> str:
@@ -16,10 +18,8 @@ def _check_inside(name: str) -> str:
     return name
 
 
-class ProjectTests(BaseModel):
+class ProjectTests(PlainData):
     """The owner's test command, from ``modes/project.yaml``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     command: Annotated[str, Field(pattern=r"^\S[^\n]*$")]
     files: tuple[Annotated[str, AfterValidator(_check_inside)], ...] = ()

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
@@ -18,6 +18,7 @@ from modeshift.modes.facts import ProjectTests
 from modeshift.modes.mode import MODEL, Level, Mode, ModePrompt, ModeText
 from modeshift.modes.plain_data import (
     Loader,
+    PlainData,
     UnfitError,
     check_size,
     clean_layout,
@@ -122,9 +123,7 @@ NO_MODES = (PROJECT, PROPERTIES)
 """Files in the folder of the clone's modes that hold no mode."""
 
 
-class _Project(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Project(PlainData):
     tests: ProjectTests | None = None
 
 

@@ -8,11 +8,12 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 from typing_extensions import override
 
 from modeshift.modes.edges.edges import EntryEdges, SwitchEdges
+from modeshift.modes.plain_data import PlainData
 from modeshift.modes.plain_text import is_plain, to_one_line
 from modeshift.modes.rules.files import check_file_regex, is_found, is_found_in_every_path
 from modeshift.modes.rules.matching import check_glob, word_matches
@@ -44,13 +45,7 @@ _RESTRICT = {"sandbox": "command", "file_regex": "edit", "servers": "mcp", "tool
 """The options of a ``Grant``, each with the group that may have it."""
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True
-    )
-
-
-class Grant(_Data):
+class Grant(PlainData):
     """A tool group that a mode has; ``edit`` may be restricted to some files, ``mcp`` to tools.
 
     In YAML the group's name, or a pair of the name and a mapping with ``fileRegex`` and
@@ -107,19 +102,15 @@ def _is_named(patterns: tuple[str, ...] | None, name: str) -> bool:
     return patterns is None or any(word_matches(pattern, name) for pattern in patterns)
 
 
-class RulesFile(BaseModel):
+class RulesFile(PlainData, extra="ignore"):
     """Rules that an exported mode brings along, with the path they had."""
-
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True)
 
     relative_path: str = ""
     content: str = ""
 
 
-class ModePrompt(BaseModel):
+class ModePrompt(PlainData, extra="ignore"):
     """Other words for a built-in mode, whose rights stay; what is empty stays as it is."""
-
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True)
 
     role_definition: str = ""
     when_to_use: str = ""
@@ -127,7 +118,7 @@ class ModePrompt(BaseModel):
     custom_instructions: str = ""
 
 
-class ModeText(_Data):
+class ModeText(PlainData):
     """A mode as a file defines it; snake_case in Python, Kilo's camelCase in YAML."""
 
     slug: str = Field(max_length=MAX_NAME)

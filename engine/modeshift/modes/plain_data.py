@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import yaml
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
 
 from modeshift.modes.errors import ModeFileError
 from modeshift.modes.plain_text import to_one_line
@@ -21,6 +23,14 @@ _LAYOUT = re.compile(
 _CLEANED = {0x00A0: " ", 0x200B: None, 0x200C: None, 0x2060: None, 0xFEFF: None}
 # A joiner is part of many emoji, and of nothing else in a name.
 _STRAY_JOINER = re.compile(r"\u200d(?=\w)|(?<=\w)\u200d|^\u200d|\u200d$")
+
+
+class PlainData(BaseModel):
+    """What a file says: snake_case in Python, camelCase in the file, and no other keys."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True
+    )
 
 
 def clean_layout(text: str) -> str:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from modeshift.modes.plain_data import PlainData
 
 MAX_CONDITION = 200
 _WORDS = re.compile(r"(?:[() ]|\b[A-Za-z_]\w*\b)*", re.ASCII)
@@ -89,9 +91,7 @@ Context = Literal["all", "plan"]
 _When = Annotated[str, AfterValidator(check_condition)]
 
 
-class _Edge(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True)
-
+class _Edge(PlainData):
     when: _When | None = None
     """A condition; None for none."""
     otherwise: str = Field("", max_length=500)
