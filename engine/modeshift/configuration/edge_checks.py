@@ -110,7 +110,7 @@ def _narrow(before: Mode, mode: Mode) -> Mode:
 
 
 def _list_slugs(edges: Iterable[Any]) -> list[str]:
-    return [getattr(edge, "to", getattr(edge, "source", edge)) for edge in edges]
+    return [edge if isinstance(edge, str) else getattr(edge, edge.end) for edge in edges]
 
 
 def drop_unreached(modes: Iterable[Mode], default: str, last: LastLoaded) -> list[Mode]:

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from modeshift.modes.plain_data import PlainData
 
@@ -96,11 +96,19 @@ class _Edge(PlainData):
     """A condition; None for none."""
     otherwise: str = Field("", max_length=500)
     """What the model is told to do where it does not hold."""
+    end: ClassVar[str]
+    """The field with the other mode."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_short(cls, edge: object) -> object:
+        return {cls.end: edge} if isinstance(edge, str) else edge
 
 
 class SwitchEdge(_Edge):
     """An edge out of a mode: in YAML a slug or ``*``, or a mapping with ``to``."""
 
+    end = "to"
     to: str
     ask: Literal["never"] | None = None
     """``never``: such a switch runs without a question to a person."""
@@ -113,26 +121,15 @@ class SwitchEdge(_Edge):
 class EntryEdge(_Edge):
     """An edge into a mode: in YAML a slug or ``*``, or a mapping with ``from``."""
 
+    end = "source"
     source: str = Field(alias="from")
 
 
-def _read_short(name: str) -> BeforeValidator:
-    def read(edges: object) -> object:
-        if not isinstance(edges, list):
-            return edges
-        return [{name: edge} if isinstance(edge, str) else edge for edge in edges]
-
-    return BeforeValidator(read)
-
-
-def _refuse_twice(end: str) -> AfterValidator:
-    def check(edges: tuple[_Edge, ...]) -> tuple[_Edge, ...]:
-        for slug, count in Counter(getattr(edge, end) for edge in edges).items():
-            if count > 1:
-                raise ValueError(f"{slug!r} is there twice; join the conditions with 'or'")
-        return edges
-
-    return AfterValidator(check)
+def _refuse_twice(edges: tuple[_Edge, ...]) -> tuple[_Edge, ...]:
+    for slug, count in Counter(getattr(edge, edge.end) for edge in edges).items():
+        if count > 1:
+            raise ValueError(f"{slug!r} is there twice; join the conditions with 'or'")
+    return edges
 
 
 def _check_readers(edges: tuple[SwitchEdge, ...]) -> tuple[SwitchEdge, ...]:
@@ -141,6 +138,6 @@ def _check_readers(edges: tuple[SwitchEdge, ...]) -> tuple[SwitchEdge, ...]:
     return edges
 
 
-_Exits = Annotated[tuple[SwitchEdge, ...], _read_short("to"), _refuse_twice("to")]
-SwitchEdges = Annotated[_Exits, AfterValidator(_check_readers)]
-EntryEdges = Annotated[tuple[EntryEdge, ...], _read_short("from"), _refuse_twice("source")]
+_NONE_TWICE = AfterValidator(_refuse_twice)
+SwitchEdges = Annotated[tuple[SwitchEdge, ...], _NONE_TWICE, AfterValidator(_check_readers)]
+EntryEdges = Annotated[tuple[EntryEdge, ...], _NONE_TWICE]
