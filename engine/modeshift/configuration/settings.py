@@ -14,6 +14,7 @@ from dotenv import load_dotenv
 from dotenv.parser import parse_stream
 from platformdirs import user_config_path, user_data_path
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     DirectoryPath,
     Field,
@@ -45,6 +46,12 @@ def _split(value: str | tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
+def _make_absolute(path: Path) -> Path:
+    return path.expanduser().absolute()
+
+
+_ABSOLUTE = AfterValidator(_make_absolute)
+AbsolutePath = Annotated[Path, _ABSOLUTE]
 Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
 """Several values, with commas between them."""
 
@@ -84,8 +91,8 @@ class Settings(BaseSettings):
     cache_ttl: Literal["5m", "1h"] = "5m"
     model_parameters: Annotated[Mapping[str, object], NoDecode] = {}
     mode_changes: Literal["auto", "tool_changes", "allowed_tools", "append", "rewrite"] = "auto"
-    workspace: Path = Field(default_factory=get_default_workspace)
-    workspaces: Path | None = None
+    workspace: AbsolutePath = Field(default_factory=get_default_workspace)
+    workspaces: AbsolutePath | None = None
     workspaces_per: Literal["user", "thread"] = "user"
     workspaces_from: Listed = ()
     approvals: Approvals = Approvals.MANUAL
@@ -98,12 +105,12 @@ class Settings(BaseSettings):
     command_processes: int = Field(512, ge=8)
     bound_answers: bool = False
     trust_workspace: bool = False  # its modes and rules, not its MCP servers
-    config_folder: Path = user_config_path("modeshift", appauthor=False)
+    config_folder: AbsolutePath = user_config_path("modeshift", appauthor=False)
     rules_folders: Listed = ("~/.kilocode", "~/.roo")
-    modes_folder: DirectoryPath = Field(default_factory=get_modes_folder)
-    trust_file: Path = DATA / "trusted.json"
-    checkpoints: Path = DATA / "checkpoints.sqlite"
-    sessions: Path = DATA / "sessions.sqlite"
+    modes_folder: Annotated[DirectoryPath, _ABSOLUTE] = Field(default_factory=get_modes_folder)
+    trust_file: AbsolutePath = DATA / "trusted.json"
+    checkpoints: AbsolutePath = DATA / "checkpoints.sqlite"
+    sessions: AbsolutePath = DATA / "sessions.sqlite"
     database_url: SecretStr = SecretStr("")
     database_timeout: float = Field(30, gt=0)  # seconds
     sqlite_synchronous: Literal["normal", "full"] = "normal"
@@ -253,14 +260,6 @@ class Settings(BaseSettings):
                 "calls there; set AUTH_TOKEN too"
             )
         return self
-
-    @field_validator(
-        *("workspace", "workspaces", "checkpoints", "sessions"),
-        *("config_folder", "modes_folder", "trust_file"),
-    )
-    @classmethod
-    def _make_absolute(cls, path: Path | None) -> Path | None:
-        return path and path.expanduser().absolute()
 
 
 NOT_OURS = frozenset({"DEFAULT_MODEL", "MODE", "OAUTH_TOKEN", "SESSION"})
