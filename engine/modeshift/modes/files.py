@@ -175,12 +175,7 @@ def _find_edge_lines(text: str, place: Sequence[str | int]) -> dict[str, int]:
     except yaml.YAMLError:  # JSON that is not YAML, too
         return {}
     for step in place:
-        parts = node.value
-        node = (
-            parts[step]
-            if isinstance(step, int)
-            else next(value for key, value in parts if key.value == step)
-        )
+        node = node.value[step] if isinstance(step, int) else _list_values(node, step)[0]
     lines = dict[str, int]()
     for key, value in node.value:
         if (name := to_camel(key.value)) in EDGES:
