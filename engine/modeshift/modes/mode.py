@@ -8,7 +8,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 from typing_extensions import override
 
@@ -36,7 +36,8 @@ def _check_plain(name: str) -> str:
 
 
 _OneLine = Annotated[_NotBlank, AfterValidator(_check_plain)]
-_Pattern = Annotated[str, Field(min_length=1)]
+_Patterns = Mapping[Annotated[str, Field(min_length=1)], Kind]
+_Permissions = Annotated[Mapping[str, _Patterns], BeforeValidator(with_patterns)]
 _NamePattern = Annotated[str, AfterValidator(check_glob)]
 
 
@@ -129,7 +130,7 @@ class ModeText(PlainData):
     custom_instructions: str = ""
     rules_files: tuple[RulesFile, ...] = ()
     groups: tuple[Grant, ...]
-    permissions: Mapping[str, Mapping[_Pattern, Kind]] = Field(default_factory=dict)
+    permissions: _Permissions = Field(default_factory=dict)
     model: Annotated[str, Field(pattern=MODEL)] | None = None
     """``provider:name`` or ``offline``; None for the model in the settings."""
     model_parameters: Mapping[str, object] = Field(default_factory=dict)
@@ -170,11 +171,6 @@ class ModeText(PlainData):
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"group {twice[0]!r} is there twice")
         return grants
-
-    @field_validator("permissions", mode="before")
-    @classmethod
-    def _kind_to_patterns(cls, permissions: object) -> object:
-        return with_patterns(permissions)
 
     @property
     def purpose(self) -> str:
