@@ -168,10 +168,6 @@ def find_beyond(seats: Seats, place: Place, target: Mode) -> str | None:
     return f"{target.slug} is entered under the limit {limit.slug}, beyond it"
 
 
-def _illegal(_: Seats, place: Place, move: Move) -> str | None:
-    return f"in {place.phase}: {move.what}"
-
-
 def _ends_within(_: Seats, place: Place, move: Move) -> str | None:
     if move.to.task is None or move.to.phase != Phase.IDLE:
         return None
@@ -316,10 +312,6 @@ def _switches_on(seats: Seats, place: Place) -> str | None:
     return f"after {seats.deps.max_switches} switches in a turn {target} can be asked for"
 
 
-def _is_over(place: Place) -> bool:
-    return place.phase == Phase.IDLE
-
-
 ENTERS = "a mode is entered only along an open edge, by hand, and within the limit"
 BUILT_IN = (
     Property(
@@ -332,7 +324,9 @@ BUILT_IN = (
     Property(ENTERS, _enters_shut),
     Property("what is true of a mode alone ends with it", _keeps_facts, whose=WHO),
     Property(
-        "no node sends an event that is illegal where it sends it", _illegal, whose=("illegal",)
+        "no node sends an event that is illegal where it sends it",
+        lambda _, place, move: f"in {place.phase}: {move.what}",
+        whose=("illegal",),
     ),
     Property(
         "a sub-task's end leads back to the conversation that began it", _ends_within, whose=WHO
@@ -342,5 +336,7 @@ BUILT_IN = (
     Property("no edit outside of an approved plan runs unasked", of_seat=_writes_beyond),
     Property("a read-only command changes no file and no fact", of_seat=_looks_and_changes),
     Property("a turn has no more switches than the setting says", of_seat=_switches_on),
-    Property("from everywhere the turn can end", must_reach=_is_over),
+    Property(
+        "from everywhere the turn can end", must_reach=lambda place: place.phase == Phase.IDLE
+    ),
 )
