@@ -214,10 +214,6 @@ def _open_needed(folder: str, stack: ExitStack) -> Iterator[int]:
             yield descriptor
 
 
-class _Ruleset(ctypes.Structure):
-    _fields_ = (("handled", ctypes.c_uint64),)
-
-
 class _Rule(ctypes.Structure):
     _pack_ = 1
     _fields_ = (("allowed", ctypes.c_uint64), ("folder", ctypes.c_int32))
@@ -237,7 +233,7 @@ def confine(readable: Iterable[int], start: Callable[[], T]) -> T:
 
     ``readable`` are open folders and files. Raises ``OSError``.
     """
-    ruleset = _Ruleset(_ALL)
+    ruleset = ctypes.c_uint64(_ALL)
     rules = call_kernel(_CREATE_RULESET, ctypes.byref(ruleset), ctypes.sizeof(ruleset), 0)
     try:
         for descriptor in readable:
