@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import ssl
 from collections.abc import Collection
 from contextvars import ContextVar
 from functools import cache
@@ -117,6 +116,9 @@ async def _get_any(url: Url, addresses: list[str]) -> str:
     return await _get(url, addresses[-1])
 
 
+_make_ssl_context = cache(httpx.create_ssl_context)
+
+
 async def _get(url: Url, address: str) -> str:
     # To the address itself, so that nothing resolves the name again; the server sees the name.
     there = httpx.URL(scheme=url.scheme, host=address, port=url.port, raw_path=url.target.encode())
@@ -127,18 +129,13 @@ async def _get(url: Url, address: str) -> str:
         headers={**_HEADERS, **named, "Host": url.authority},
         extensions={"sni_hostname": url.host, "timeout": httpx.Timeout(SECONDS).as_dict()},
     )
-    verify = await asyncio.to_thread(_ssl_context)
+    verify = await asyncio.to_thread(_make_ssl_context)
     async with httpx.AsyncClient(trust_env=False, verify=verify) as client:
         response = await client.send(request, stream=True)
         try:
             return await _read(url, response)
         finally:
             await response.aclose()
-
-
-@cache
-def _ssl_context() -> ssl.SSLContext:
-    return httpx.create_ssl_context()
 
 
 async def _read(url: Url, response: httpx.Response) -> str:
