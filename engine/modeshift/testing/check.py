@@ -8,7 +8,6 @@ from tempfile import TemporaryDirectory
 
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 from typing_extensions import override
 
 from modeshift.models.loading import Models
@@ -98,7 +97,7 @@ class Trial(Conversation):
                 break
             was_asked |= not self.calls.isdisjoint(names)
             kinds = [decision if name in self.calls else "approve" for name in names]
-            await self.send(Command(resume={"decisions": [{"type": kind} for kind in kinds]}))
+            await self.decide(*({"type": kind} for kind in kinds))
         return was_asked
 
     async def check_tools(self) -> None:
