@@ -15,15 +15,15 @@ from difflib import unified_diff
 from pathlib import Path
 
 import pytest
-from vcr import VCR
 
 from modeshift.project import find_root
 from modeshift.testing import traffic
-from modeshift.testing.cassette_format import configure
+from modeshift.testing.cassette_format import configure as pytest_recording_configure
 from modeshift.testing.loopback import block_network
-from modeshift.testing.recording import PASSED, add_options, is_real, recorded
+from modeshift.testing.recording import PASSED, is_real, recorded
+from modeshift.testing.recording import add_options as pytest_addoption
 
-__all__ = ["recorded", "snapshot"]
+__all__ = ["pytest_addoption", "pytest_recording_configure", "recorded", "snapshot"]
 OF_PROVIDERS = re.compile(r"(?i)^(openai|anthropic|ollama|langsmith|langchain|azure|google)_")
 OF_THE_NETWORK = re.compile(r"(?i)_proxy$|^ssl_cert_file$|^sslkeylogfile$")
 MISSING = re.compile(r"not installed|no \.venv|cannot be had|no such program|no Chromium")
@@ -31,21 +31,11 @@ MISSING = re.compile(r"not installed|no \.venv|cannot be had|no such program|no 
 OF_THE_USER = re.compile(r"(?i)_api_key$")
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options that ``make record`` sets."""
-    add_options(parser)
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Replace fixtures of pytest-recording, which is registered by now."""
     config.pluginmanager.register(traffic)
     config.addinivalue_line("markers", "snapshots: writes files of texts in make snapshots")
     config.addinivalue_line("markers", "recorded: has a cassette; what make record records anew")
-
-
-def pytest_recording_configure(vcr: VCR) -> None:
-    """Set up vcrpy for tests with ``@pytest.mark.vcr``."""
-    configure(vcr)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
