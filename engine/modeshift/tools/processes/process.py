@@ -45,8 +45,7 @@ _GIT_SETTINGS = {
 class PlainText:
     """Removes a terminal's sequences; each state of a progress bar gets a line of its own."""
 
-    def __init__(self) -> None:
-        self._held = ""
+    _held = ""
 
     def take(self, text: str, *, is_last: bool = False) -> str:
         """The plain text as far as it is known; a piece may end within a sequence."""
