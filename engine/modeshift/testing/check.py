@@ -1,7 +1,8 @@
 """``check_agent``: tries whether a clone's graph keeps what the engine promises."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -258,27 +259,23 @@ def check_agent(build: Build) -> None:
     says that it has run; a switch that nobody has said yes to; a model that is offered the tools of
     another mode.
     """
-
-    async def check(folder: Path) -> None:
-        await _check(build, folder)
-        for seed in range(WALKS):
-            await named(f"in random walk {seed}", walk(Trial(build, folder), seed))
-
     with TemporaryDirectory() as folder:
-        asyncio.run(check(Path(folder)))
+        asyncio.run(_check(partial(Trial, build, Path(folder))))
 
 
-async def _check(build: Build, folder: Path) -> None:
-    first = Trial(build, folder)
+async def _check(make: Callable[..., Trial]) -> None:
+    first = make()
     modes = [*first.deps.catalog]
     for mode in modes:
         for probe in first.probes:
-            await named(f"in {mode} mode, {probe}", _try_call(build, folder, mode, probe))
+            await named(f"in {mode} mode, {probe}", _try_call(make, mode, probe))
         for switch in first.switches:
             for target in modes:
                 if target != mode:
                     where = f"in {mode} mode, {switch} to {target}"
-                    await named(where, _try_switch(build, folder, switch, mode, target))
+                    await named(where, _try_switch(make, switch, mode, target))
+    for seed in range(WALKS):
+        await named(f"in random walk {seed}", walk(make(), seed))
 
 
 async def named(where: str, trial: Awaitable[object]) -> None:
@@ -291,9 +288,9 @@ async def named(where: str, trial: Awaitable[object]) -> None:
         raise AssertionError(f"{where} {error}") from None
 
 
-async def _try_call(build: Build, folder: Path, mode: str, probe: str) -> None:
+async def _try_call(make: Callable[..., Trial], mode: str, probe: str) -> None:
     call = probe, {"path": "probe.md"}
-    talk = Trial(build, folder, call)
+    talk = make(call)
     verdict = (await judge_call(talk.agent, mode, *call)).kind
     await talk.say("go", mode=mode)
     if verdict != "allow":
@@ -302,13 +299,13 @@ async def _try_call(build: Build, folder: Path, mode: str, probe: str) -> None:
     if verdict != "allow":
         expect(not talk.ran, "runs although it is rejected, or denied")
     if verdict != "deny":
-        talk = Trial(build, folder, call)
+        talk = make(call)
         await talk.say("go", mode=mode)
         was_asked = await talk.answer("approve")
         expect(was_asked == (verdict == "ask"), f"is {'' if was_asked else 'not '}asked about")
         expect(len(talk.ran) == 1, f"runs {len(talk.ran)} times once it is approved")
         await talk.check_facts()
-        await _try_cut_off(Trial(build, folder, call), mode)
+        await _try_cut_off(make(call), mode)
 
 
 _WHY = {"deny": "the mode denies it", "ask": "nobody has approved it"}
@@ -334,14 +331,14 @@ async def _try_cut_off(talk: Trial, mode: str) -> None:
     await talk.check_facts()
 
 
-async def _try_switch(build: Build, folder: Path, name: str, mode: str, target: str) -> None:
+async def _try_switch(make: Callable[..., Trial], name: str, mode: str, target: str) -> None:
     call = name, {"mode_slug": target, "reason": "a check"}
-    verdict = await judge_call(Trial(build, folder).agent, mode, *call)
+    verdict = await judge_call(make().agent, mode, *call)
     before, most = mode, mode if verdict.kind == "deny" else target
     if verdict.is_by_edge:
         before = target
     for decision, after in (("reject", before), ("approve", most)):
-        talk = Trial(build, folder, call)
+        talk = make(call)
         await talk.say("go", mode=mode)
         while await talk.asks_its_own():
             await talk.decide(APPROVE)
