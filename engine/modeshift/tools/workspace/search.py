@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from errno import EMFILE
 from itertools import filterfalse
 from typing import IO, BinaryIO, NamedTuple
@@ -63,14 +63,11 @@ class Line(NamedTuple):
     is_match: bool = True
 
 
-@dataclass
-class Found:
+class Found(NamedTuple):
     """The lines, in order, and why they are not all."""
 
-    lines: list[Line] = field(default_factory=list)
-    count: int = 0
-    """How many of them match."""
-    stopped: str = ""
+    lines: list[Line]
+    stopped: str
 
 
 @dataclass(frozen=True)
@@ -97,10 +94,9 @@ class Query:
 
 def search_file(file: int, query: Query) -> Found:
     """Search an open file; raises ``ToolFailedError`` with rg's own words where it cannot."""
-    matches = Found()
-    _show_matches({file: ""}, query, matches, ripgrep.SECONDS)
-    matches.lines.sort()
-    return matches
+    lines = list[Line]()
+    stopped = _find_matches({file: ""}, query, lines, ripgrep.SECONDS)
+    return Found(sorted(lines), stopped)
 
 
 def search_folder(
@@ -121,17 +117,15 @@ def search_folder(
     else:
         options = [*query.type_options, "--files"]
         names, stopped = _name_files(folder, options, MAX_FILES, choose)
-    matches = Found()
+    lines, why = list[Line](), ""
     ends = time.monotonic() + ripgrep.SECONDS
     waiting = sorted(names, reverse=True)
-    while waiting and matches.count < query.max_count and not matches.stopped:
+    while waiting and not why and sum(line.is_match for line in lines) < query.max_count:
         next_ones, waiting = waiting[-MAX_OPEN:], waiting[:-MAX_OPEN]
         with ExitStack() as stack:
             files = {file: name for name in next_ones for file in _open(opened, name, stack)}
-            _show_matches(files, query, matches, ends - time.monotonic())
-    matches.lines.sort()
-    matches.stopped = matches.stopped or stopped
-    return matches
+            why = _find_matches(files, query, lines, ends - time.monotonic())
+    return Found(sorted(lines), why or stopped)
 
 
 def find_files(
@@ -177,10 +171,10 @@ def _name_files(
     return names, stopped
 
 
-def _show_matches(files: Mapping[int, str], query: Query, matches: Found, seconds: float) -> None:
-    """Add what is found in open files, given with their names."""
+def _find_matches(files: Mapping[int, str], query: Query, lines: list[Line], seconds: float) -> str:
+    """Add what is found in open files, given with their names; returns why it is not all."""
     if not files:  # rg would search the folder that it is in
-        return
+        return ""
     paths = {f"{_OPEN_FILES}/{file}": name for file, name in files.items()}
 
     def collect(stdout: IO[bytes]) -> str:
@@ -191,9 +185,7 @@ def _show_matches(files: Mapping[int, str], query: Query, matches: Found, second
             if name is None or not (parts := _NUMBERED.match(rest)):
                 continue  # a word about a binary file, or the mark between two places
             text = rest[parts.end() :].decode("utf-8", "backslashreplace")
-            is_match = parts[2] == b":"
-            matches.lines.append(Line(name, int(parts[1]), text, is_match))
-            matches.count += is_match
+            lines.append(Line(name, int(parts[1]), text, is_match=parts[2] == b":"))
             room -= len(rest)
             if room < 0:
                 return "there are many more matches"
@@ -201,9 +193,10 @@ def _show_matches(files: Mapping[int, str], query: Query, matches: Found, second
 
     shown = [*_SHOW_MATCHES, f"--context={query.context}"]
     options = [*shown, *_READ, *query.regex_options, "--", *paths]
-    problem, matches.stopped = run_ripgrep(options, collect, seconds, passed=tuple(files))
-    if problem and not matches.lines and not matches.stopped:
+    problem, stopped = run_ripgrep(options, collect, seconds, passed=tuple(files))
+    if problem and not lines and not stopped:
         raise ToolFailedError(problem)
+    return stopped
 
 
 def _read_paths(stdout: IO[bytes]) -> Iterator[list[str]]:
