@@ -41,9 +41,7 @@ def find_unserializable(value: object, depth: int = 0) -> str | None:  # noqa: P
         if depth == MAX_DEPTH:
             return f"more than {MAX_DEPTH} levels"
         parts: list[object] = [*value, *value.values()] if isinstance(value, dict) else value
-        return next(
-            (problem for part in parts if (problem := find_unserializable(part, depth + 1))), None
-        )
+        return next(filter(None, (find_unserializable(part, depth + 1) for part in parts)), None)
     match value:
         case str() if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
             return "half a character (a lone surrogate)"

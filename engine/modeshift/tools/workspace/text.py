@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import BinaryIO, NamedTuple, Self
 
 from modeshift.modes.errors import ToolFailedError
@@ -316,7 +316,7 @@ def _find(text: str, old: str, step: int = 0) -> Iterator[int]:
 
 def _name_lines(text: str, old: str) -> str:
     """How often it is there, and in which lines."""
-    starts = [start for start, _ in zip(_find(text, old, 1), range(MAX_NAMED + 1), strict=False)]
+    starts = [*islice(_find(text, old, 1), MAX_NAMED + 1)]
     lines = ", ".join(str(_line(text, start)) for start in starts[:MAX_NAMED])
     if len(starts) > MAX_NAMED:
         return f"more than {MAX_NAMED} times, first in lines {lines}"
