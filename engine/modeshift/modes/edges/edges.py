@@ -23,9 +23,8 @@ _Tree = str | tuple["str | _Tree", ...]
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition as it was written, and the facts that it names, in their order."""
+    """A condition, and the facts that it names, in their order."""
 
-    text: str
     facts: tuple[str, ...]
     tree: _Tree
 
@@ -72,7 +71,7 @@ def parse_condition(text: str) -> Condition:
         raise ValueError(
             f"{text!r} is no condition, which is one line of facts, and, or, not and parentheses"
         ) from error
-    return Condition(text.strip(" "), tuple(dict.fromkeys(facts)), tree)
+    return Condition(tuple(dict.fromkeys(facts)), tree)
 
 
 def check_condition(text: str) -> str:
