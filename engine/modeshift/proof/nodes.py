@@ -1,6 +1,7 @@
 """``Nodes``: runs the engine's own steps on places, so that no node is written a second time."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
@@ -119,7 +120,7 @@ class Nodes:
         """Where the node leads."""
         if self._is_direct:
             return self._run(node, place, outside)
-        names = _Names(self._slugs)
+        names = defaultdict[str, str](iter(self._slugs).__next__)  # a stand-in for each mode
         # A node sees only whether there is a limit.
         limit = place.limit
         renamed = _rename(place, names, limit and _LIMIT)
@@ -133,7 +134,7 @@ class Nodes:
         to = self._known.get(key)
         if to is None:
             to = self._known[key] = self._run(*key)
-        return _rename(to, names.slugs, to.limit and limit)
+        return _rename(to, {name: slug for slug, name in names.items()}, to.limit and limit)
 
     def _run(self, node: str, place: Place, outside: Outside) -> Place:
         state = cast("dict[str, Any]", build_state(self._deps, place))
@@ -162,21 +163,6 @@ def drive(coroutine: Coroutine[object, None, Any]) -> Any:
     except StopIteration as end:
         return end.value
     raise RuntimeError("a step of the proof waits for something outside")
-
-
-class _Names(dict[str, str]):
-    """Stand-ins for names of modes, each taken from the free ones when it is first needed."""
-
-    def __init__(self, free: Sequence[str]) -> None:
-        super().__init__()
-        self._free = free
-        self.slugs: dict[str, str] = {}
-        """The real names, by their stand-ins."""
-
-    def __missing__(self, slug: str) -> str:
-        self[slug] = name = self._free[len(self)]
-        self.slugs[name] = slug
-        return name
 
 
 def _rename(place: Place, names: Mapping[str, str], limit: str | None) -> Place:
