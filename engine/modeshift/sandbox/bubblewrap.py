@@ -136,11 +136,10 @@ def find_bubblewrap() -> Bubblewrap:
     program = shutil.which("bwrap")
     if program is None:
         return Bubblewrap(problem="bubblewrap is not installed (bwrap; Linux only)")
-    wrapper = Bubblewrap(program, _read_output([program, "--version"]).strip())
-    known = _read_output([program, "--help"])
+    version, known = (_read_output([program, option]) for option in ("--version", "--help"))
+    wrapper = Bubblewrap(program, version.strip(), can_bound_tmp="--size" in known)
     if "--ro-bind-fd" not in known:
         return replace(wrapper, problem=f"{wrapper.version} is too old: it has no --ro-bind-fd")
-    wrapper = replace(wrapper, can_bound_tmp="--size" in known)
     somewhere = choose_protection(Scan(Path("/usr")))
     tried = wrapper.build_program(SandboxOptions(), somewhere, "true", Path("/usr"), Calling())
     if problem := try_program(tried):

@@ -53,18 +53,18 @@ def has_filter() -> bool:
 
 
 @cache
-def build_filter(*, has_sockets: bool, has_children: bool = True) -> bytes:
+def build_filter(*, has_sockets: bool, has_children: bool) -> bytes:
     """The filter for this machine.
 
     ``has_sockets``: with those in the file system, which lead to other programs.
     ``has_children``: with other processes than the one that is started; threads it always has.
     """
-    machine = _MACHINES[platform.machine()]
-    return b"".join(_program(machine, has_sockets=has_sockets, has_children=has_children))
+    return b"".join(_program(has_sockets=has_sockets, has_children=has_children))
 
 
-def _program(machine: _Machine, *, has_sockets: bool, has_children: bool) -> Iterator[bytes]:
+def _program(*, has_sockets: bool, has_children: bool) -> Iterator[bytes]:
     """Instructions; a jump is over as many of them as it says."""
+    machine = _MACHINES[platform.machine()]
     yield _instruction(_LOAD, _ARCHITECTURE)
     yield _instruction(_EQUAL, machine.audit, 1, 0)
     yield _refuse(errno.EPERM)
