@@ -113,8 +113,7 @@ class AgentLoader:
         for mode in {mode.model: mode for mode in loaded.catalog.values()}.values():
             with suppress(ConfigurationError):  # reported below
                 self._models.learn(mode)
-        for slug in loaded.catalog:
-            mode = loaded.catalog[slug]
+        for slug, mode in loaded.catalog.items():
             if problem := self._models.problem(mode):
                 notices.append(f"{mode.file}: mode {slug!r} cannot be used: {problem}")
         self._workspace.ignored.refresh()

@@ -160,9 +160,9 @@ def _parse_mode(
         written = ModeText.model_validate(entry)
         return Mode.model_construct(**dict(written), level=level, file=name)
     except ValidationError as error:
-        at = [".".join(map(str, problem["loc"][:2])) for problem in error.errors()]
-        named = [lines[place] for place in (at[0], at[0].partition(".")[0]) if place in lines]
-        where = where.replace(name, f"{name}, line {named[0]}", 1) if named else where
+        at = ".".join(map(str, error.errors()[0]["loc"][:2]))
+        line = lines.get(at) or lines.get(at.partition(".")[0])
+        where = where.replace(name, f"{name}, line {line}", 1) if line else where
         raise ModeFileError(f"{where}: {_describe_problems(error)}") from error
     except ValueError as error:
         raise ModeFileError(f"{where}: {error}") from error
