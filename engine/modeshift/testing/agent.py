@@ -138,6 +138,4 @@ def script(workspace: Path, *steps: ScriptStep, **options: Any) -> Conversation:
     ``options`` are those of ``make_agent``; the result's ``model`` has the requests that it got.
     """
     model = ScriptedModel.of(*steps)
-    talk = Conversation(make_agent(workspace, model, **options))
-    talk.model = model
-    return talk
+    return Conversation(make_agent(workspace, model, **options), model=model)

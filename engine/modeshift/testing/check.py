@@ -45,8 +45,7 @@ class Trial(Conversation):
         self._build, self._folder = build, folder
         model = ScriptedModel.of(*([call] for call in calls))
         self._saver = InMemorySaver()
-        super().__init__(self._make(model))
-        self.model = model
+        super().__init__(self._make(model), model=model)
 
     def _make(self, model: ScriptedModel) -> Agent:
         loaded = load_modes().catalog

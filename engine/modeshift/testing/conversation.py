@@ -28,7 +28,9 @@ Build = Callable[..., Agent]
 class Conversation:
     """A thread of an agent, as a test talks to it."""
 
-    def __init__(self, agent: Agent, *, is_streamed: bool = False) -> None:
+    def __init__(
+        self, agent: Agent, *, is_streamed: bool = False, model: ScriptedModel | None = None
+    ) -> None:
         """``is_streamed``: the client reads the model's answer while it is written."""
         self.agent = agent
         streams: list[StreamMode] = ["updates", "messages"] if is_streamed else ["updates"]
@@ -37,7 +39,7 @@ class Conversation:
         self.nodes: list[str] = []
         """The nodes that have run, in this object's runs."""
         self.chunks: list[AIMessageChunk] = []
-        self.model = ScriptedModel(answers=[])
+        self.model = model or ScriptedModel(answers=[])
         """The model that ``script`` made, with the requests that it got."""
 
     async def _get_agent(self) -> Agent:
