@@ -2,27 +2,22 @@
 
 from collections.abc import Callable, Iterator
 from itertools import chain, product
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from modeshift.calls.turn_end import end_turn
+from modeshift.modes.chart import ENGINE_NODES
 from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import ModeshiftError
 from modeshift.modes.machine import Configuration, IllegalEventError
 from modeshift.modes.phases import Event, Phase
 from modeshift.proof.decisions import POLICIES, Decided
-from modeshift.proof.nodes import Nodes, Outside
+from modeshift.proof.nodes import NODES, Nodes, Outside
 from modeshift.proof.places import Place, Task, build_state, read_true_facts
 from modeshift.proof.seats import PHASES, Seats
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import PLAN, enter_mode
 
-_NODE_OF = {
-    Phase.IDLE: "intake",
-    Phase.REVIEWING: "review",
-    Phase.SWITCHING: "switch_mode",
-    Phase.RETURNING: "end_subtask",
-}
-"""The nodes to which it matters that the host has written into the state, by phase."""
+_NODE_OF = {**ENGINE_NODES, Phase.IDLE: "intake"}
 MANY = 10
 """With more modes than this, the host sets no limit on the way: see ``prove``."""
 _EVENTS = frozenset(Event)
@@ -238,8 +233,8 @@ class Moves:
 
     def _set_mode(self, place: Place, slug: str) -> Iterator[Move]:
         """The host writes the mode into the state, and the run goes on where it was."""
-        given, node = place._replace(mode=slug), _NODE_OF.get(cast("Phase", place.phase))
-        if node is not None:
+        given, node = place._replace(mode=slug), _NODE_OF.get(place.phase)
+        if node in NODES:  # to which it matters
             to = self._nodes.run(node, given, Outside(before=place.mode))
         else:  # the next node but ``act`` enters it; behind the calls the switch is void
             entered = (

@@ -45,7 +45,7 @@ async def _switch_mode(step: Step) -> Update:
     return step.begin_subtask(switch) if switch.get("task") else step.enter(switch)
 
 
-_NODES: Mapping[str, Callable[[Step], Awaitable[Update]]] = {
+NODES: dict[str, Callable[[Step], Awaitable[Update]]] = {
     "intake": _intake,
     "review": _review,
     "switch_mode": _switch_mode,
@@ -152,7 +152,7 @@ class Nodes:
             moved = drive(move_on(self._deps, task, {}, "", self._host, is_done=outside.is_done))
             return read_place(merge(state, moved.update), self._facts)
         start = drive(find_start(self._deps, node, state, "", self._host))
-        update = drive(run_step(start, _NODES[node], _CONFIG, self._runtime))
+        update = drive(run_step(start, NODES[node], _CONFIG, self._runtime))
         return read_place(merge(state, update), self._facts)
 
 
