@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import stat
+import struct
 import subprocess
 import sys
 import sysconfig
@@ -214,11 +215,6 @@ def _open_needed(folder: str, stack: ExitStack) -> Iterator[int]:
             yield descriptor
 
 
-class _Rule(ctypes.Structure):
-    _pack_ = 1
-    _fields_ = (("allowed", ctypes.c_uint64), ("folder", ctypes.c_int32))
-
-
 def call_kernel(*arguments: object) -> int:
     """Make a system call, by its number; raises ``OSError``."""
     result = libc().syscall(*arguments)
@@ -233,13 +229,13 @@ def confine(readable: Iterable[int], start: Callable[[], T]) -> T:
 
     ``readable`` are open folders and files. Raises ``OSError``.
     """
-    ruleset = ctypes.c_uint64(_ALL)
-    rules = call_kernel(_CREATE_RULESET, ctypes.byref(ruleset), ctypes.sizeof(ruleset), 0)
+    ruleset = struct.pack("=Q", _ALL)
+    rules = call_kernel(_CREATE_RULESET, ruleset, len(ruleset), 0)
     try:
         for descriptor in readable:
             is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
-            rule = _Rule(_READ_FILE | (_READ_FOLDER if is_folder else _EXECUTE), descriptor)
-            call_kernel(_ADD_RULE, rules, _BENEATH, ctypes.byref(rule), 0)
+            allowed = _READ_FILE | (_READ_FOLDER if is_folder else _EXECUTE)
+            call_kernel(_ADD_RULE, rules, _BENEATH, struct.pack("=Qi", allowed, descriptor), 0)
 
         def start_confined() -> T:
             if libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) < 0:
