@@ -251,7 +251,9 @@ class Subject:
             return "maybe" if self._url is None else urls.url_may_match(pattern, self._url)
         if self._tool.is_known_by_subject:
             return self._match_words(pattern)
-        if any(_meets(pattern, path) for path in self._paths):
+        # In any case, for on some disks .ENV is .env; a folder stands for all that is in it.
+        names = [*_split_pattern(pattern.casefold()), "**"]
+        if any(path_matches(names, path.casefold().split("/")) for path in self._paths):
             return "yes"
         is_below = self._tool.reads_below and any(
             _may_meet_below(pattern, path) for path in self._paths
@@ -340,11 +342,6 @@ def _covers(pattern: str, path: str) -> bool:
     names = _split_pattern(pattern)
     is_folder = pattern.endswith("/") or not WILD & set(names[-1])
     return path_matches([*names, "**"] if is_folder else names, path.split("/"))
-
-
-def _meets(pattern: str, path: str) -> bool:
-    """Ignores case, for on some disks .ENV is .env; a folder stands for all that is in it."""
-    return path_matches([*_split_pattern(pattern.casefold()), "**"], path.casefold().split("/"))
 
 
 def _may_meet_below(pattern: str, folder: str) -> bool:
