@@ -337,5 +337,4 @@ def _find(
     except ValueError as error:
         last.notices.append(f"{file}: MCP server {name!r} is left out: {error}")
         return FoundServer(name, file, problem=str(error))
-    pinned = trusted.tools if trusted else None
-    return FoundServer(name, file, replace(server, pinned=pinned))
+    return FoundServer(name, file, replace(server, pinned=trusted.tools if trusted else None))

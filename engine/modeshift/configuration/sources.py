@@ -241,8 +241,7 @@ class Sources:
         lost = list_lost_denials(last, settings, modes, self._specs)
         catalog = layer_modes(modes, default, (*user_rules, *self._protect_own_files()), lost)
         last.notices += list_asking(catalog, self._specs)
-        unused = find_unused(self._project.texts)
-        last.notices += [*rules.find_problems([*catalog]), *unused]
+        last.notices += [*rules.find_problems([*catalog]), *find_unused(self._project.texts)]
         if self._has_workspace:
             last.notices += find_unread(self._workspace, folders)
         servers = read_servers(last, settings, self._workspace, self._servers)

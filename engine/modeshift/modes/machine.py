@@ -262,8 +262,7 @@ class Machine:
         self._nodes = data.nodes
         taken = {*taken, *filter(None, data.nodes.values())}
         self._mode_nodes = {slug: f"mode_{slug}" if slug in taken else slug for slug in catalog}
-        modes = [*catalog.values()]
-        self.chart = build_chart(modes, catalog.default, data)
+        self.chart = build_chart([*catalog.values()], catalog.default, data)
         self.send = self.chart.send
         self._specs = tuple(tools)
         self._list_bound = cache(self._find_bound)

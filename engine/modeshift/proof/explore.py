@@ -189,5 +189,4 @@ class Reach:
                 for caller, frame in self._calls[begin]:
                     assert begin.task is not None
                     if (to := ends.get((begin.task, frame))) is not None:
-                        after = to._replace(limit=caller.limit)
-                        self._next[caller].add(after)
+                        self._next[caller].add(to._replace(limit=caller.limit))

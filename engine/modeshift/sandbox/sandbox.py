@@ -160,8 +160,7 @@ class BubblewrapSandbox:
 
     def _scan(self, workspace: Workspace, *, hides_secrets: bool = False) -> Scan:
         finds_secrets = hides_secrets or not self.options.shows_secrets
-        scanner = get_scanner(workspace.root, finds_secrets=finds_secrets)
-        return scanner.scan(workspace)
+        return get_scanner(workspace.root, finds_secrets=finds_secrets).scan(workspace)
 
     def _name_made(self, workspace: Workspace, before: Scan) -> list[str]:
         """What the command made that steers people and tools."""

@@ -110,8 +110,7 @@ def make_agent(  # noqa: PLR0913  # what a test may want to be otherwise
     project, place = load_project(), Workspace(workspace)
     catalog = modes or load_modes().catalog
     commands = Commands(_JUDGED_SANDBOX if is_sandboxed else None)
-    tool_deps = ToolDeps(place, catalog, commands)
-    made = _make_tools(tools or project.tools, tool_deps)
+    made = _make_tools(tools or project.tools, ToolDeps(place, catalog, commands))
     kept = (tool for tool in made if only_tools is None or tool.spec.name in only_tools)
     toolbox = Toolbox(place, kept, commands)
     keys = {provider.key: KEY for provider in PROVIDERS.values() if provider.key}

@@ -142,8 +142,7 @@ class _Walk:
     def choose_calls(self, number: int) -> list[Call]:
         calls: list[Call] = []
         for _ in range(self.random.choice([1, 1, 2, 3])):
-            names = [*self.trial.probes, *self.trial.switches, "no_such_tool"]
-            name = self.random.choice(names)
+            name = self.random.choice([*self.trial.probes, *self.trial.switches, "no_such_tool"])
             if name in self.trial.switches:
                 target = self.random.choice([*self.modes, "no-such-mode"])
                 calls.append((name, {"mode_slug": target, "reason": "a walk"}))

@@ -98,8 +98,7 @@ async def fetch(url: str, allowed_hosts: Collection[str] = ()) -> str:
         raise ToolFailedError(f"{url!r} cannot be fetched: {error}") from error
     try:
         async with asyncio.timeout(SECONDS):
-            addresses = await resolve(target, allowed_hosts)
-            return await _get_any(target, addresses)
+            return await _get_any(target, await resolve(target, allowed_hosts))
     except TimeoutError as error:
         raise ToolFailedError(f"{target} took longer than {SECONDS} s") from error
     except httpx.HTTPError as error:

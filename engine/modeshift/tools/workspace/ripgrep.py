@@ -51,8 +51,7 @@ class Glob:
             check_glob(text)
         except ValueError as error:
             raise ToolFailedError(f"glob: {error}") from None
-        patterns = _expand(text)
-        paths = tuple(tuple(pattern.split("/")) for pattern in patterns)
+        paths = tuple(tuple(pattern.split("/")) for pattern in _expand(text))
         if text.startswith("!") or any({"", ".", ".."} & set(names) for names in paths):
             raise ToolFailedError(
                 f"glob {text!r}: give a path below the folder with '*', '**', '?' or "
