@@ -98,19 +98,17 @@ class Moves:
         yield Move("host", "a run begins without a message", self._nodes.run("intake", place))
 
     def _think(self, place: Place) -> Iterator[Move]:
-        in_subtask = place.task is not None
-        answered = self._end_turn(self._go(place, Seen(in_subtask=in_subtask)))
-        yield Move("model", "the model answers", answered)
-        asks = Seen(needs_person=True, in_subtask=in_subtask)
-        yield Move("model", "the model asks for what needs a person", self._go(place, asks))
-        yield Move(
-            "model", "the model calls what needs nobody", self._go(place, Seen(has_calls=True))
-        )
-        full = self._go(place, Seen(needs_summary=True, in_subtask=in_subtask))
-        yield Move("model", "the history is nearly full", full)
-        if in_subtask:
-            failed = self._go(place, Seen(has_failed=True, in_subtask=True))
-            yield Move("model", "the sub-task's model fails", failed)
+        seen = Seen(in_subtask=place.task is not None)
+        yield Move("model", "the model answers", self._end_turn(self._go(place, seen)))
+        others = {
+            "the model asks for what needs a person": seen._replace(needs_person=True),
+            "the model calls what needs nobody": seen._replace(has_calls=True),
+            "the history is nearly full": seen._replace(needs_summary=True),
+        }
+        if place.task is not None:
+            others["the sub-task's model fails"] = seen._replace(has_failed=True)
+        for what, other in others.items():
+            yield Move("model", what, self._go(place, other))
         yield from self._leave_own(place)
 
     def _review(self, place: Place) -> Iterator[Move]:
