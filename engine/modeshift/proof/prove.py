@@ -209,7 +209,7 @@ class _Observer:
         self.entered = set[tuple[str, str, bool]]()
 
     def watch(self, place: Place, move: Move, bare: Place, to: Place) -> bool:
-        """Check a move; returns False, as the others are to be checked, too."""
+        """Check a move, and a seat that is new; returns False, so that all others are checked."""
         self.phases.add((place.phase, to.phase))
         if move.who != "host":
             self.reach.note(place, move, bare, to)
@@ -220,18 +220,13 @@ class _Observer:
             for name, check in self._of_move[move.who]:
                 if (problem := check(self._seats, place, move)) is not None:
                     self.problems.setdefault(name, (problem, bare, [move.what]))
-        via = self._places[to]
-        if via is None or via[1] is move:
-            self._look(bare, move, to)
+        via, seat = self._places[to], (to.mode, to.limit, to.approvals, to.depth)
+        if (via is None or via[1] is move) and seat not in self._seen:
+            self._seen.add(seat)
+            for name, check_seat in self._of_seat:
+                if (problem := check_seat(self._seats, to)) is not None:
+                    self.problems.setdefault(name, (problem, bare, [move.what]))
         return False
-
-    def _look(self, bare: Place, move: Move, to: Place) -> None:
-        """Check the seat of a place, if it is the first with it."""
-        seat = to.mode, to.limit, to.approvals, to.depth
-        for name, check in self._of_seat if seat not in self._seen else ():
-            if (problem := check(self._seats, to)) is not None:
-                self.problems.setdefault(name, (problem, bare, [move.what]))
-        self._seen.add(seat)
 
 
 def prove(deps: AgentDeps, own: Sequence[Own] = ()) -> Proof:
