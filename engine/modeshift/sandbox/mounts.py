@@ -285,19 +285,15 @@ def _protect(protection: Protection) -> Iterator[tuple[str, str]]:
             yield path, "--ro-bind-fd"
     for repository in protection.repositories:
         yield repository, "--bind-fd"  # so that it cannot be renamed, and another one be made
-        _make_git_folders(root, repository)
+        # Those that git would use are made: a missing one cannot be protected by a mount.
+        with opened_folder(root, repository.split("/")) as folder:
+            for name in GIT_FOLDERS:
+                with suppress(OSError):  # it is there, as whatever, or may not be made
+                    os.mkdir(name, dir_fd=folder)
         for name in GIT_READ_ONLY:
             path = f"{repository}/{name}"
             if os.path.lexists(root / path) and not (root / path).is_symlink():
                 yield path, "--ro-bind-fd"
-
-
-def _make_git_folders(root: Path, repository: str) -> None:
-    """Make the folders that git would use: a missing one cannot be protected by a mount."""
-    with opened_folder(root, repository.split("/")) as folder:
-        for name in GIT_FOLDERS:
-            with suppress(OSError):  # it is there, as whatever, or may not be made
-                os.mkdir(name, dir_fd=folder)
 
 
 def _open_unlinked(root: Path, path: str) -> int:
