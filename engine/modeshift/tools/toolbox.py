@@ -134,19 +134,16 @@ class Toolbox:
     def _resolve(self, tool: Tool, checked: JsonObject) -> JsonObject:
         resolved = dict(checked)
         for name in _paths(tool, checked):
-            resolved[name] = self.workspace.resolve(checked[name])
-            if tool.spec.effect.reads_files:
-                self._check_home(resolved[name])
+            path = resolved[name] = self.workspace.resolve(checked[name])
+            first = path.partition("/")[0]
+            is_home = first.startswith("~") and tool.spec.effect.reads_files
+            # A person would be asked about a file in a folder that is not there.
+            if is_home and not os.path.lexists(self.workspace.root / first):
+                raise InvalidCallError(
+                    f"path {path!r}: {first!r} is not in the workspace, and means no other; "
+                    "give a path relative to the workspace"
+                )
         return resolved
-
-    def _check_home(self, path: str) -> None:
-        """Refuse ``~``: a person would be asked about a file in a folder that is not there."""
-        first = path.partition("/")[0]
-        if first.startswith("~") and not os.path.lexists(self.workspace.root / first):
-            raise InvalidCallError(
-                f"path {path!r}: {first!r} is not in the workspace, and means no other; "
-                "give a path relative to the workspace"
-            )
 
     def validate(self, tool: Tool, args: JsonObject) -> JsonObject:
         """``args`` checked against the tool's schema, with defaults, and the URL in one spelling.
