@@ -140,7 +140,11 @@ async def _get(url: Url, address: str) -> str:
 async def _read(url: Url, response: httpx.Response) -> str:
     """The text of an answer; raises ``ToolFailedError`` with no word of the server's in it."""
     if response.has_redirect_location:
-        return _describe_redirect(url, response.headers["Location"])
+        try:
+            target = parse_url(urljoin(str(url), response.headers["Location"]))
+        except ValueError:
+            raise ToolFailedError(f"{url} redirects to what cannot be fetched") from None
+        return f"{url} redirects to {target}; fetch that if it is what you want."
     if not response.is_success:
         raise ToolFailedError(f"{url} answered with the status {response.status_code}")
     kind, _, _ = response.headers.get("Content-Type", "").partition(";")
@@ -154,11 +158,3 @@ async def _read(url: Url, response: httpx.Response) -> str:
     charset = response.charset_encoding or ""
     text = data[:MAX_BYTES].decode(charset if _CHARSETS.fullmatch(charset) else "utf-8", "replace")
     return text if len(data) <= MAX_BYTES else f"{text}\n[only the first {MAX_BYTES} bytes]"
-
-
-def _describe_redirect(url: Url, location: str) -> str:
-    try:
-        target = parse_url(urljoin(str(url), location))
-    except ValueError:
-        raise ToolFailedError(f"{url} redirects to what cannot be fetched") from None
-    return f"{url} redirects to {target}; fetch that if it is what you want."
