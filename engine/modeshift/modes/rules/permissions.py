@@ -98,7 +98,12 @@ def check_permissions(rules: Rules, tools: Iterable[ToolSpec]) -> None:
     specs = {tool.name: tool for tool in tools}
     for name, patterns in rules.items():
         if is_server_tool(name):
-            _check_server_rule(name, patterns)
+            check_name_pattern(name)
+            if list(patterns) != [EVERY]:
+                raise ValueError(
+                    f"{name} takes no patterns of arguments, as only its server knows what they "
+                    "mean; write allow, ask or deny behind it"
+                )
             continue
         if name not in specs:
             raise ValueError(f"unknown tool {name!r}; the tools are: {', '.join(specs)}")
@@ -109,15 +114,6 @@ def check_permissions(rules: Rules, tools: Iterable[ToolSpec]) -> None:
             if kind == "allow" and not tool.effect.can_be_allowed:
                 raise ValueError(f"{name} cannot be allowed: it is a person who decides or answers")
             check_pattern(tool, pattern)
-
-
-def _check_server_rule(name: str, patterns: Mapping[str, Kind]) -> None:
-    check_name_pattern(name)
-    if list(patterns) != [EVERY]:
-        raise ValueError(
-            f"{name} takes no patterns of arguments, as only its server knows what they mean; "
-            "write allow, ask or deny behind it"
-        )
 
 
 def _rule_every_call(patterns: Mapping[str, Kind]) -> Ruling | None:
