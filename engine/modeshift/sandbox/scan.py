@@ -231,9 +231,6 @@ def _walk(root: Path, left_out: Collection[str] = ()) -> Iterator[tuple[str, os.
                     waiting.append(f"{path}/")
 
 
-MAX_SCANNERS = 8
-
-
 class _LastScan(NamedTuple):
     rules: object
     """The ignore files' rules, by which the folders were judged."""
@@ -325,5 +322,5 @@ def _find_leading(findings: Scan) -> set[str]:
     return {file for file in files if os.path.lexists(f"{findings.root}/{file}")}
 
 
-get_scanner = lru_cache(maxsize=MAX_SCANNERS)(Scanner)
+get_scanner = lru_cache(maxsize=8)(Scanner)
 """The scanner of a workspace, kept while it is among the last eight that were used."""
