@@ -1,12 +1,14 @@
 """Checks of what is written into a thread from outside, and of what an older thread contains."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any, cast, get_type_hints
 
 from langgraph.graph import END
 from langgraph.types import Command, Overwrite
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
 
 from modeshift.messages.normal_form import accept_messages, check_history, check_kept
 from modeshift.models.usage import Usage
@@ -23,13 +25,16 @@ Check = Callable[[Any], Any]
 """Gives the value as it is to be kept; raises ``UserError`` for one that does not fit."""
 
 
-def _type_check(key: str, hint: Any) -> Check:
+def _type_check(key: str, hint: Any, *, is_own: bool = False) -> Check:
     adapter = TypeAdapter[Any](hint)
 
     def check(value: object) -> object:
         try:
             return adapter.validate_python(value, strict=True)
         except ValidationError as error:
+            if is_own:  # JSON has a list for a tuple, as checkpoints do, and a text for a date
+                with suppress(ValueError):
+                    return adapter.validate_json(to_json(value), strict=True)
             raise InvalidInputError(
                 f"{key} {repr(value)[:200]} does not fit: {describe_misfit(error)}"
             ) from error
@@ -64,8 +69,10 @@ MARKED_AS_RESOLVED = (Command(goto=END), Command(goto=[END]))
 @cache
 def _list_checks(state: type, phases: tuple[str, ...]) -> dict[str, Check]:
     """The checks of a clone's state, by key."""
+    own = list_own_keys(state)
+    hints = get_type_hints(state).items()
     return {
-        **{key: _type_check(key, hint) for key, hint in get_type_hints(state).items()},
+        **{key: _type_check(key, hint, is_own=key in own) for key, hint in hints},
         "approvals": _member_check("approvals", tuple(Approvals)),
         "phase": _member_check("phase", phases),
         "messages": check_history,

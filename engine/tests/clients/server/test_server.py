@@ -44,8 +44,9 @@ async def test_a_key_of_the_clones_own_is_set_in_a_run(tmp_path: Path) -> None:
     server = Server(tmp_path)
     (tmp_path / "graph").unlink()
     shutil.copytree(TEMPLATE / "graph", tmp_path / "graph")
-    with (tmp_path / "graph/state.py").open("a") as state:
-        state.write("    ticket: str\n")
+    state = tmp_path / "graph/state.py"
+    keys = "\n    ticket: str\n    lines: tuple[int, ...]\n    opened: datetime.date\n"
+    state.write_text(state.read_text().replace("import", "import datetime\n\nimport", 1) + keys)
     server.workspace.mkdir()
     server.start(MODEL="offline")
     try:
@@ -55,7 +56,12 @@ async def test_a_key_of_the_clones_own_is_set_in_a_run(tmp_path: Path) -> None:
             assert (await thread.values())["ticket"] == "AB-1"
             await thread.run(command={"update": {"ticket": "AB-2"}})
             assert (await thread.values())["ticket"] == "AB-2"
-            for key, value in (("ticket", 5), ("tickets", "AB-1")):
+            typed = {"lines": [4, 2], "opened": "2026-11-28"}
+            await thread.say("hello", **typed)
+            await thread.say("hello")  # the first turn's end is read from a checkpoint
+            assert typed.items() <= (await thread.values()).items()
+            wrong = {"ticket": 5, "tickets": "AB-1", "lines": ["4"], "opened": "today"}
+            for key, value in wrong.items():
                 with pytest.raises(UnprocessableEntityError, match=key):
                     await thread.say("hello", **{key: value})
     finally:
