@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from prompt_toolkit.application import run_in_terminal
 
@@ -29,149 +30,156 @@ APPROVALS_BY_KEY: Mapping[str, GivenDecision] = {
     "a": {},
     "t": {"remember": True},
     "u": {"approvals": Approvals.AUTO.value},
+    "all": {"context": "all"},
+    "plan": {"context": "plan"},
 }
 AT_ONCE = (Choice("o", "One by one"), Choice("r", "No to all", "n"), Choice("a", "Yes to all", "y"))
 
 
+@dataclass(frozen=True)
 class Cards:
-    """Asks the questions of one thread."""
+    """Asks about the calls that wait in a thread with this ``state``."""
 
-    def __init__(self, screen: Screen, panel: Panel | PlainPanel) -> None:
-        self._screen = screen
-        self._panel = panel
+    screen: Screen
+    panel: Panel | PlainPanel
+    deps: AgentDeps
+    state: StateValues
 
-    async def decide(
-        self, deps: AgentDeps, actions: Sequence[ActionRequest], state: StateValues
-    ) -> list[GivenDecision]:
+    async def decide(self, actions: Sequence[ActionRequest]) -> list[GivenDecision]:
         """Show the calls that wait, and wait for a decision: for all at once, or for each."""
-        self._screen.folded = ""
-        effects = [find_effect(deps, action["name"]) for action in actions]
+        self.screen.folded = ""
+        effects = [find_effect(self.deps, action["name"]) for action in actions]
         has_own_card = any(effect.takes_answer or effect.switches_mode for effect in effects)
         if len(actions) > 1 and not has_own_card:
             for action in actions:
-                self._show_call(deps, action, await self._preview(deps, action, state))
+                self._show_call(action, await self._preview(action))
             while True:
-                key = await self._panel.choose(f"{len(actions)} calls", AT_ONCE, "r")
+                key = await self.panel.choose(f"{len(actions)} calls", AT_ONCE, "r")
                 if key == "a":
                     return [{"type": "approve"} for _ in actions]
                 if key == "o":
                     break
                 with suppress(WentBackError):
                     return [await self._reject()] * len(actions)
-        return [await self._decide_one(deps, action, state) for action in actions]
+        return [await self._decide_one(action) for action in actions]
 
-    async def _decide_one(
-        self, deps: AgentDeps, action: ActionRequest, state: StateValues
-    ) -> GivenDecision:
-        effect = find_effect(deps, action["name"])
+    async def _decide_one(self, action: ActionRequest) -> GivenDecision:
+        effect = find_effect(self.deps, action["name"])
         if effect.takes_answer:
             return await self._answer(action)
-        preview = await self._preview(deps, action, state)
+        preview = await self._preview(action)
         if effect.switches_mode:
-            self._screen.gap()
-            self._screen.words(action["description"])
+            self.screen.gap()
+            self.screen.words(action["description"])
             for plan in preview["switch"]["plans"] if preview and "switch" in preview else []:
-                self._screen.words(f"{plan['path']}:", BOLD)
-                self._screen.text(plan)
-            title, choices = "", _list_switch_choices(deps, state, action)
+                self.screen.words(f"{plan['path']}:", BOLD)
+                self.screen.text(plan)
+            title, choices = "", self._list_switch_choices(action)
         else:
-            title = self._show_call(deps, action, preview)
+            title = self._show_call(action, preview)
             choices = _list_call_choices(action, is_tool=preview is not None)
         while True:
-            key = await self._panel.choose(title, choices, NO.key)
+            key = await self.panel.choose(title, choices, NO.key)
             with suppress(WentBackError):
-                return await self._complete(deps, action, state, key)
+                return await self._complete(action, key)
 
-    async def _complete(
-        self, deps: AgentDeps, action: ActionRequest, state: StateValues, key: str
-    ) -> GivenDecision:
+    async def _complete(self, action: ActionRequest, key: str) -> GivenDecision:
         """The decision for a key, with what else that asks for; raises ``WentBackError``."""
-        edited = {"name": action["name"], "args": action["args"]}
         if key in APPROVALS_BY_KEY:
             return {"type": "approve", **APPROVALS_BY_KEY[key]}
-        if key in ("all", "plan"):
-            return {"type": "approve", "context": key}
+        args = action["args"]
         match key:
             case "p":
-                pattern = await self._panel.read_answer("  pattern> ", action["pattern"])
+                pattern = await self.panel.read_answer("  pattern> ", action["pattern"])
                 return {"type": "approve", "remember": pattern}
+            case "comment":
+                return await self._comment(action["plan"]["text"])
             case "e":
-                edited["args"] = await self._edit(action["args"])
-                return {"type": "edit", "edited_action": edited}
+                args = await self._edit(args)
             case "m":
-                slug = await self._pick_mode(deps, action, state)
-                edited["args"] = {**action["args"], "mode_slug": slug}
-                return {"type": "edit", "edited_action": edited}
-        return await (self._comment(action["plan"]["text"]) if key == "comment" else self._reject())
+                args = {**args, "mode_slug": await self._pick_mode(action)}
+            case _:
+                return await self._reject()
+        return {"type": "edit", "edited_action": {"name": action["name"], "args": args}}
 
     async def _comment(self, plan: str) -> GivenDecision:
         """A no, with what the person writes below lines of the plan; raises ``WentBackError``."""
         text = await run_in_terminal(lambda: edit_text(plan), in_executor=True)
         if message := list_comments(plan, text or ""):
             return {"type": "reject", "message": message}
-        self._screen.words("Begin a comment with > below a line." if text else NO_EDITOR)
+        self.screen.words("Begin a comment with > below a line." if text else NO_EDITOR)
         raise WentBackError
 
-    async def _preview(
-        self, deps: AgentDeps, action: ActionRequest, state: StateValues
-    ) -> Preview | None:
-        mode, written = str(state.get("mode")), state.get("written") or []
-        return await asyncio.to_thread(preview_call, deps, action, mode, written)
+    async def _preview(self, action: ActionRequest) -> Preview | None:
+        mode, written = str(self.state.get("mode")), self.state.get("written") or []
+        return await asyncio.to_thread(preview_call, self.deps, action, mode, written)
 
-    def _show_call(self, deps: AgentDeps, action: ActionRequest, preview: Preview | None) -> str:
+    def _show_call(self, action: ActionRequest, preview: Preview | None) -> str:
         """Show the call; returns what stands directly above the choices."""
-        title = call_title(deps, action["name"], action["args"])
-        self._screen.gap()
-        self._screen.line(title, BOLD)
+        title = call_title(self.deps, action["name"], action["args"])
+        self.screen.gap()
+        self.screen.line(title, BOLD)
         shown: list[str] = []
         above = ""
         if preview and (host := preview.get("host")):
-            self._screen.words(f"reaches {host}", ALERT)
+            self.screen.words(f"reaches {host}", ALERT)
         if preview and (change := preview.get("change")):
             shown, above = preview["shows"], count_lines(change)
             if change["path"] not in title:
-                self._screen.line(f"  {change['path']}")
-            self._screen.diff(change)
+                self.screen.line(f"  {change['path']}")
+            self.screen.diff(change)
         for name, value in action["args"].items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             if name not in shown and text not in (title, title.removeprefix("$ ")):
-                self._screen.block(f"{name}: {text}")
-        self._screen.words(action["description"])
+                self.screen.block(f"{name}: {text}")
+        self.screen.words(action["description"])
         return above
 
-    async def _pick_mode(self, deps: AgentDeps, action: ActionRequest, state: StateValues) -> str:
-        taken = (state.get("mode"), action["args"].get("mode_slug"))
+    def _list_switch_choices(self, action: ActionRequest) -> list[Choice]:
+        choices = [NO, Choice("a", "Yes", "y"), Choice("m", "Another mode")]
+        if (plan := action.get("plan")) and plan["path"]:
+            whole, fresh = ("all", "the conversation"), ("plan", "the plan alone")
+            key, text = whole if plan["context"] == "plan" else fresh
+            choices.append(Choice("comment", "No, with comments on the plan", "e"))
+            choices.append(Choice(key, f"Yes, going on with {text}", "c"))
+        if self.state.get("approvals") != Approvals.AUTO:
+            words = self.deps.approval_words[Approvals.AUTO]
+            choices.append(Choice("u", f"Yes, and {words.name.lower()}. {words.sentence}"))
+        return choices
+
+    async def _pick_mode(self, action: ActionRequest) -> str:
+        taken, deps = (self.state.get("mode"), action["args"].get("mode_slug")), self.deps
         usable = [slug for slug, mode in deps.catalog.items() if not deps.models.problem(mode)]
         modes = dict(enumerate((slug for slug in usable if slug not in taken), 1))
         for number, slug in modes.items():
-            self._screen.words(f"{number} {slug}")
+            self.screen.words(f"{number} {slug}")
         while True:
-            answer = (await self._panel.read_answer("  mode> ")).strip()
+            answer = (await self.panel.read_answer("  mode> ")).strip()
             answer = modes[int(answer)] if answer in map(str, modes) else answer
             if answer in modes.values():
                 return answer
-            self._screen.words("Type a number or a name; Esc leads back.")
+            self.screen.words("Type a number or a name; Esc leads back.")
 
     async def _answer(self, action: ActionRequest) -> GivenDecision:
         labels = list_suggestions(action["args"])
         question, *_ = action["description"].rsplit("\n- ", len(labels))
-        self._screen.gap()
-        self._screen.words(question, BOLD)
+        self.screen.gap()
+        self.screen.words(question, BOLD)
         choices = [Choice(f"#{n}", label) for n, label in enumerate(labels)]
         choices.append(Choice("w", "In other words"))
         first = next((n for n, slug in enumerate(labels.values()) if slug is None), len(labels))
         while True:
             key = "w"
             if labels:  # Enter without a look switches no mode
-                key = await self._panel.choose("", choices, "", first)
+                key = await self.panel.choose("", choices, "", first)
             if key == "":
                 raise KeyboardInterrupt
             if key != "w":
                 return {"type": "respond", "message": [*labels][int(key[1:])]}
             try:
-                answer = (await self._panel.read_answer("  answer> ")).strip()
+                answer = (await self.panel.read_answer("  answer> ")).strip()
                 if _COMMAND.fullmatch(answer):
-                    self._screen.words(f"{answer} is a command; Esc leaves the question open.")
+                    self.screen.words(f"{answer} is a command; Esc leaves the question open.")
                 elif answer:
                     return {"type": "respond", "message": answer}
             except WentBackError:
@@ -179,7 +187,7 @@ class Cards:
                     raise KeyboardInterrupt from None
 
     async def _reject(self) -> GivenDecision:
-        why = (await self._panel.read_answer("  why (or nothing)> ")).strip()
+        why = (await self.panel.read_answer("  why (or nothing)> ")).strip()
         return {"type": "reject", "message": why} if why else {"type": "reject"}
 
     async def _edit(self, args: Mapping[str, object]) -> dict[str, object]:
@@ -188,22 +196,22 @@ class Cards:
         for name, value in args.items():
             shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             if make_readable(shown) != shown:
-                self._screen.words(f"{name} stays: it has characters that do not show.", ALERT)
+                self.screen.words(f"{name} stays: it has characters that do not show.", ALERT)
                 continue
             if "\n" in shown:
-                self._screen.words("Ctrl-J begins a line, Enter ends the text.", FAINT)
+                self.screen.words("Ctrl-J begins a line, Enter ends the text.", FAINT)
             edited[name] = await self._read_value(f"  {name}> ", shown, value)
         return edited
 
     async def _read_value(self, prompt: str, shown: str, value: object) -> object:
         while True:
-            answer = await self._panel.read_answer(prompt, shown)
+            answer = await self.panel.read_answer(prompt, shown)
             if isinstance(value, str):
                 return answer
             try:
                 return json.loads(answer)
             except ValueError as error:
-                self._screen.words(f"That is not JSON: {error}", ALERT)
+                self.screen.words(f"That is not JSON: {error}", ALERT)
 
 
 def _list_call_choices(action: ActionRequest, *, is_tool: bool) -> list[Choice]:
@@ -227,18 +235,3 @@ def list_comments(plan: str, edited: str) -> str:
             about = f"line {at}: {lines[at - 1]}" if at else "all"
             comments.append(f"{about} — {line[1:].strip()}")
     return "\n".join(comments)
-
-
-def _list_switch_choices(
-    deps: AgentDeps, state: StateValues, action: ActionRequest
-) -> list[Choice]:
-    choices = [NO, Choice("a", "Yes", "y"), Choice("m", "Another mode")]
-    if (plan := action.get("plan")) and plan["path"]:
-        whole, fresh = ("all", "the conversation"), ("plan", "the plan alone")
-        key, text = whole if plan["context"] == "plan" else fresh
-        choices.append(Choice("comment", "No, with comments on the plan", "e"))
-        choices.append(Choice(key, f"Yes, going on with {text}", "c"))
-    if state.get("approvals") != Approvals.AUTO:
-        words = deps.approval_words[Approvals.AUTO]
-        choices.append(Choice("u", f"Yes, and {words.name.lower()}. {words.sentence}"))
-    return choices

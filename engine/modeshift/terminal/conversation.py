@@ -100,7 +100,6 @@ class Chat:
         self._prices = prices
         self._where = where
         self._screen = Screen(panel.print)
-        self._cards = Cards(self._screen, panel)
         self._transcript = Transcript(self._screen, panel)
         self._chosen: dict[str, object] = {}
         """Settings that the person chose and the thread does not have yet."""
@@ -283,7 +282,8 @@ class Chat:
 
     async def _ask(self, question: Interrupt) -> Run:
         actions, state = question.value["action_requests"], {**self._state.values, **self._chosen}
-        decisions = await self._cards.decide(self._deps, actions, state)
+        cards = Cards(self._screen, self._panel, self._deps, state)
+        decisions = await cards.decide(actions)
         self._transcript.asked(actions[-1]["id"])
         if self._chosen:  # chosen meanwhile: an answer cannot carry it
             await self.thread.set(**self._chosen)
