@@ -6,8 +6,6 @@ mailbox, from which a run takes them in between two of its steps.
 
 import asyncio
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -54,8 +52,8 @@ class SessionConfig:
         )
         self.thread = Thread(config, self._get_agent, streams=(*STREAMS, "tasks"))
         self.mode_is_pending = asyncio.Event()
-        self._is_running = False
-        """Whether a turn goes on; its run knows more than the stored thread."""
+        self.running = asyncio.Lock()
+        """Held while a turn goes on: its run knows more than the stored thread."""
         self.servers: tuple[Server, ...] = ()
         """The MCP servers that the editor has for this session."""
         self._agents = agents
@@ -124,15 +122,6 @@ class SessionConfig:
 
         return await asyncio.to_thread(load)
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Wrap a turn in this: meanwhile ``refresh`` does not read the thread."""
-        self._is_running = True
-        try:
-            yield
-        finally:
-            self._is_running = False
-
     async def refresh(self) -> None:
         """Read what may have changed; raises ``UserError``. In a turn nothing is read."""
         async with self._lock:
@@ -141,7 +130,7 @@ class SessionConfig:
     async def _refresh(self) -> None:
         if not await asyncio.to_thread(os.path.isdir, self.record.cwd):
             raise InvalidInputError(f"{self.record.cwd[:300]!r} is not an existing folder")
-        if self._is_running:
+        if self.running.locked():
             return
         self.record = await self._store.find(self.record.id) or self.record
         self.loaded = await self._load_agent(self._model)
@@ -174,7 +163,7 @@ class SessionConfig:
                 await self.thread.set(**{option: chosen})
                 self._news[option] = chosen
                 self._note_pending_mode()
-            if self.mode_is_pending.is_set() and not self._is_running:
+            if self.mode_is_pending.is_set() and not self.running.locked():
                 await self._updates.end_open_calls(WITHDRAWN)
             await self.show()
 

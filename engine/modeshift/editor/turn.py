@@ -163,7 +163,7 @@ class Turn:
         await self._prepare(self._prompt)
         buffers.set(self._files)
         try:
-            with config.turn():
+            async with config.running:
                 return await self._answer()
         except EditorGone:
             raise
