@@ -2,12 +2,20 @@
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from acp import image_block, schema, text_block, tool_content, tool_diff_content, update_tool_call
+from acp import (
+    image_block,
+    schema,
+    text_block,
+    tool_content,
+    tool_diff_content,
+    tool_terminal_ref,
+    update_tool_call,
+)
 from acp.schema import ContentToolCallContent, FileEditToolCallContent
 from langchain_core.messages import BaseMessage, ToolCall, ToolMessage
 from pydantic import ConfigDict
@@ -122,7 +130,7 @@ class LiveOutput:
             return {}
         self._unsent[id] = ""
         info = {"terminal_info": {"terminal_id": id, "cwd": folder}}
-        return {"content": [_terminal(id)], "field_meta": info}
+        return {"content": [tool_terminal_ref(id)], "field_meta": info}
 
     def add(self, id: str, text: str) -> schema.ToolCallProgress | None:
         """Add what a call has printed; returns the update to send, if it is time for one."""
@@ -153,17 +161,13 @@ class LiveOutput:
         exited = {"terminal_id": id, "exit_code": int(code[1]) if code else None, "signal": None}
         more: dict[str, object] = {"field_meta": {**self._take(id), "terminal_exit": exited}}
         if printed:
-            more["content"] = [_terminal(id), as_text(ended)]
+            more["content"] = [tool_terminal_ref(id), as_text(ended)]
         del self._unsent[id]
         return update.model_copy(update=more)
 
     def _take(self, id: str) -> dict[str, object]:
         text, self._unsent[id] = self._unsent[id], ""
         return {"terminal_output": {"terminal_id": id, "data": text}} if text else {}
-
-
-def _terminal(id: str) -> schema.TerminalToolCallContent:
-    return schema.TerminalToolCallContent(type="terminal", terminal_id=id)
 
 
 _ENDED = re.compile(r"\[(?:exit code (?!0\])|ended)")
@@ -231,11 +235,6 @@ class ToolCallView:
             return self
         return replace(self, title=f"{deps.catalog[subtask['mode']].name}: {self.title}")
 
-    @property
-    def status(self) -> schema.ToolCallStatus:
-        """The protocol's status of a call that has not ended."""
-        return "in_progress" if self.is_running else "pending"
-
     def start(self) -> schema.ToolCallStart:
         """The first update about the call."""
         return _Start(session_update="tool_call", name=self.name, **self._describe())
@@ -262,35 +261,30 @@ class ToolCallView:
 
     def _describe_result(self, message: ToolMessage) -> JsonObject:
         facts = message.artifact if isinstance(message.artifact, dict) else {}
-        return {
-            "raw_output": {"output": show_result(message)},
-            "status": self._get_status(message),
-            "content": self._show_result(message, facts),
-            "locations": self._locate(facts.get("line")),
-        }
-
-    def _get_status(self, message: ToolMessage) -> schema.ToolCallStatus:
-        """The status that a person is shown: a command that did not end with 0 has failed."""
-        ended = show_result(message).rpartition("\n")[2]
-        has_failed = self.effect.runs_programs and _ENDED.match(ended) is not None
-        return "failed" if has_failed or message.status == "error" else "completed"
-
-    def _show_result(self, message: ToolMessage, facts: JsonObject) -> list[ShownContent]:
-        text = show_result(message)
-        if message.status != "error" and facts.get("changed_to", self.args) == self.args:
+        text, is_error = show_result(message), message.status == "error"
+        # A person is shown that a command has failed, too, if it did not end with 0.
+        has_failed = self.effect.runs_programs and _ENDED.match(text.rpartition("\n")[2])
+        shown: Iterable[ShownContent] = ()
+        if not is_error and facts.get("changed_to", self.args) == self.args:
             match facts, self.args:
                 case {"replaced": str() | None as old}, {"content": str(new)} if self.files:
-                    return list(show_diff(self.files[0], old, new))
-            if self.edit:
-                return list(self.edit)
-        return [as_output(text) if self.effect.result_is_data else as_text(text)]
+                    shown = show_diff(self.files[0], old, new)
+                case _:
+                    shown = self.edit
+        return {
+            "raw_output": {"output": text},
+            "status": "failed" if is_error or has_failed else "completed",
+            "content": [*shown]
+            or [as_output(text) if self.effect.result_is_data else as_text(text)],
+            "locations": self._locate(facts.get("line")),
+        }
 
     def _describe(self) -> JsonObject:
         return {
             "tool_call_id": self.id,
             "title": self.title,
             "kind": self.kind,
-            "status": self.status,
+            "status": "in_progress" if self.is_running else "pending",
             "locations": self._locate(),
             "raw_input": self.args,
             "content": list(self.edit) or None,
