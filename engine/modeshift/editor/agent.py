@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -42,21 +42,19 @@ async def connect(editor: Editor) -> AsyncIterator["EditorAgent"]:
         except OSError as error:
             raise ConfigurationError(f"SESSIONS={str(settings.sessions)!r}: {error}") from error
         agent = EditorAgent(editor, agents.cache, store)
-        try:
-            yield agent
-        finally:
-            await agent.leave()
+        stack.push_async_callback(agent.leave)
+        yield agent
 
 
+@dataclass(frozen=True)
 class EditorAgent:
     """Serves one connection. The SDK names the methods; they raise ``UserError``."""
 
-    def __init__(self, editor: Editor, agents: AgentCache, store: Sessions) -> None:
-        self._editor = editor
-        self._agents = agents
-        self._store = store
-        self._sessions: dict[str, EditorSession] = {}
-        """All sessions that were ever open: a closed one may still be ending its turn."""
+    editor: Editor
+    agents: AgentCache
+    store: Sessions
+    _sessions: dict[str, EditorSession] = field(default_factory=dict, init=False)
+    """All sessions that were ever open: a closed one may still be ending its turn."""
 
     async def authenticate(self, **_: object) -> schema.AuthenticateResponse:
         """Look for the key again, in ``.env`` too; an error where it is missing still."""
@@ -99,7 +97,7 @@ class EditorAgent:
                 schema.SessionInfo(
                     session_id=row.id, cwd=cwd or row.cwd, title=row.title, updated_at=row.updated
                 )
-                for row in await self._store.list_all(folder)
+                for row in await self.store.list_all(folder)
             ]
         )
 
@@ -110,13 +108,13 @@ class EditorAgent:
 
     async def delete_session(self, session_id: str) -> None:
         """Cancel what a session does, and delete it with its thread, unless it is gone already."""
-        if await self._store.find(session_id) is None:
+        if await self.store.find(session_id) is None:
             return
-        with self._store.claim(session_id):
+        with self.store.claim(session_id):
             if session_id in self._sessions:
                 await self._sessions.pop(session_id).close()
-            await self._agents.delete_thread(session_id)
-            await self._store.delete(session_id)
+            await self.agents.delete_thread(session_id)
+            await self.store.delete(session_id)
 
     async def fork_session(
         self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: object
@@ -124,7 +122,7 @@ class EditorAgent:
         """Copy a session as it is stored, for another conversation from here on."""
         record = await self._find_record(cwd, session_id)
         copy = replace(record, id=str(uuid4()), updated="")
-        await self._agents.copy_thread(session_id, copy.id)
+        await self.agents.copy_thread(session_id, copy.id)
         session = await self._open(copy, cwd, mcp_servers)
         return schema.ForkSessionResponse(session_id=session.id, **session.describe())
 
@@ -161,16 +159,14 @@ class EditorAgent:
 
     async def _open(self, record: Record, cwd: str, mcp_servers: Servers) -> EditorSession:
         if record.id not in self._sessions:
-            self._sessions[record.id] = EditorSession(
-                self._editor, record, self._agents, self._store
-            )
+            self._sessions[record.id] = EditorSession(self.editor, record, self.agents, self.store)
         session = self._sessions[record.id]
         await session.open(Path(cwd), mcp_servers or ())
         return session
 
     async def _find_record(self, cwd: str, session_id: str) -> Record:
         folder = _resolve_folder(cwd)
-        record = await self._store.find(session_id)
+        record = await self.store.find(session_id)
         if record is None:
             raise RequestError(NOT_FOUND, f"there is no session {session_id[:100]!r}")
         if Path(record.cwd) != folder:

@@ -7,13 +7,12 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 from uuid import UUID
 
 from modeshift.modes.errors import InvalidInputError
 from modeshift.storage.database import Database
 
-T = TypeVar("T")
 IN_USE = 1 << 62
 """The byte that each process locks while it has the file open; ``make clean-data`` looks at it."""
 
