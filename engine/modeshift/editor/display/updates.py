@@ -53,15 +53,14 @@ class SessionUpdates:
         self.editor = editor
         self.id = session_id
         self.folder = folder
-        self.streamed = ""
-        """The text so far of the answer that is coming in."""
+        self.streamed: str | None = None
+        """The text so far of the answer that is coming in; None before its first piece."""
         self.was_cut_off = False
         """Whether the last answer reached the model's limit of tokens."""
         self.subtask: Subtask | None = None
         """The sub-task whose calls are shown."""
         self.cut_off = frozenset[str]()
         """The ids of calls that may have begun when a run was cut off."""
-        self._has_streamed = False
         self._compaction: str | None = None
         """The id of the compaction that goes on."""
         self._open: dict[str, ToolCallView] = {}
@@ -120,8 +119,7 @@ class SessionUpdates:
 
     async def show_chunk(self, deps: AgentDeps, message: AIMessageChunk) -> None:
         """Show a piece of the model's answer."""
-        self.streamed += message.text
-        self._has_streamed = True
+        self.streamed = (self.streamed or "") + message.text
         await self.show_text(message)
         for call in message.tool_call_chunks:
             id, name = call["id"], call["name"]
@@ -146,7 +144,7 @@ class SessionUpdates:
         for message in messages:
             if isinstance(message, AIMessage) and not written.is_repair:
                 await self._show_answer(deps, message)
-            await self._end_calls([message])
+            await self._end_call(message)
         if (todos := update.get("todos")) is not None:
             await self.show_todos(todos)
 
@@ -165,11 +163,11 @@ class SessionUpdates:
 
     async def _show_answer(self, deps: AgentDeps, message: AIMessage) -> None:
         """Show what of an answer has not been streamed, and its calls."""
-        if not self._has_streamed:
+        if self.streamed is None:
             await self.show_text(message)
         elif message.text != self.streamed:  # such as why it was cut off
             await self.say(message.text.removeprefix(self.streamed))
-        self.streamed, self._has_streamed = "", False
+        self.streamed = None
         self.was_cut_off = message.text.endswith(CUT_OFF)
         ids = {get_call_id(call) for call in message.tool_calls}
         ids |= {id for id, view in self._open.items() if view.effect.starts_subtask and view.args}
@@ -204,13 +202,13 @@ class SessionUpdates:
         if id in self._open and (update := self._output.add(id, text)):
             await self.send(update)
 
-    async def _end_calls(self, messages: Sequence[AnyMessage]) -> None:
-        for message in messages:
-            if isinstance(message, ToolMessage) and message.tool_call_id in self._open:
-                view = self._open.pop(message.tool_call_id)
-                self._results[view.id] = message
-                ended = show_result(message).rpartition("\n")[2]
-                await self.send(self._output.end(view.ended(message), ended))
+    async def _end_call(self, message: AnyMessage) -> None:
+        """Show the result of a call, if the message is one."""
+        if isinstance(message, ToolMessage) and message.tool_call_id in self._open:
+            view = self._open.pop(message.tool_call_id)
+            self._results[view.id] = message
+            ended = show_result(message).rpartition("\n")[2]
+            await self.send(self._output.end(view.ended(message), ended))
 
     async def end_own_question(self, id: str, *, is_yes: bool) -> None:
         """Show the answer to a node's own question, for which no call has a result."""
@@ -227,7 +225,7 @@ class SessionUpdates:
             has_effect = view.is_running and view.effect.changes_the_world
             reason = STOPPED_RUNNING if has_effect else why
             await self.send(self._output.end(view.failed(reason), reason, keeps_text=True))
-        self.streamed, self._has_streamed, self.was_cut_off = "", False, False
+        self.streamed, self.was_cut_off = None, False
 
     def _view(self, deps: AgentDeps, call: ToolCall) -> ToolCallView:
         return ToolCallView.of(deps, self.folder, call).of_subtask(deps, self.subtask)
@@ -242,11 +240,11 @@ class SessionUpdates:
             for each in [parent, *parent.get("then", ())]:
                 self.track(replace(self._view(deps, each["call"]), is_running=each is parent))
         self.subtask = values.get("subtask")
-        await self._end_calls(messages)
-        self._results.clear()
         for message in messages:
+            await self._end_call(message)
             if isinstance(message, AIMessage):
                 self._known |= {get_call_id(call) for call in message.tool_calls}
+        self._results.clear()
         for call in find_open_calls(messages) if is_waiting else ():
             self.track(self._view(deps, call))
 
