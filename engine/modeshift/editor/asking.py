@@ -49,8 +49,8 @@ class CallQuestion:
     """A question about one call; the option that allows most is never the first."""
 
     view: ToolCallView
-    content: tuple[ShownContent, ...]
-    options: tuple[Option, ...]
+    content: list[ShownContent]
+    options: list[Option]
     text: str = ""
     """The text of a question that is answered in words."""
 
@@ -70,15 +70,13 @@ class CallQuestion:
         policy = deps.approval_words[approvals].name
         description = as_prose(f"{action['description']}\nApprovals: {policy}.")
         if view.effect.switches_mode:
-            is_subtask = view.effect.starts_subtask
-            offered = _offer_modes(deps, action, state["mode"], approvals, is_subtask=is_subtask)
-            options = tuple(offered)
-            return cls(view, (description, *_show_plans(preview)), options)
+            offered = _offer_modes(deps, action, state["mode"], approvals, view.effect)
+            return cls(view, [description, *_show_plans(preview)], [*offered])
         if view.effect.takes_answer:
             text = make_readable(str(action["args"].get("question", "")))
-            return cls(view, (description,), tuple(_offer_answers(action)), text)
-        content = (*_show_call(action, view, preview), description)
-        return cls(view, content, tuple(_offer_approval(action, view)))
+            return cls(view, [description], [*_offer_answers(action)], text)
+        content = [*_show_call(action, view, preview), description]
+        return cls(view, content, [*_offer_approval(action, view)])
 
     def get(self, id: object) -> Option | None:
         """Find the option with this id; None if it was not offered."""
@@ -112,10 +110,10 @@ def _show_call(
 
 
 def _offer_modes(
-    deps: AgentDeps, action: ActionRequest, mode: str, approvals: str, *, is_subtask: bool
+    deps: AgentDeps, action: ActionRequest, mode: str, approvals: str, effect: Effect
 ) -> Iterator[Option]:
+    no, to = ("No", "in") if effect.starts_subtask else ("No, stay", "to")
     yield Option(approvals, "Yes", "allow_once", {"type": "approve", "approvals": approvals})
-    no = "No" if is_subtask else "No, stay"
     yield Option("reject", no, "reject_once", {"type": "reject"})
     others = [slug for slug in deps.catalog if slug not in (mode, action["args"].get("mode_slug"))]
     for slug in others[:MAX_TARGETS]:
@@ -123,8 +121,7 @@ def _offer_modes(
         if deps.models.problem(target) is None:
             args = {**action["args"], "mode_slug": slug}
             edited = {"type": "edit", "edited_action": {"name": action["name"], "args": args}}
-            name = f"Yes, but {'in' if is_subtask else 'to'} {target.name} mode"
-            yield Option(f"to-{slug}", name, "allow_once", edited)
+            yield Option(f"to-{slug}", f"Yes, but {to} {target.name} mode", "allow_once", edited)
     (other,) = (words for value, words in deps.approval_words.items() if value != approvals)
     name = f"Yes, and {other.name.lower()}. {other.sentence}"
     decision = {"type": "approve", "approvals": other.value}
@@ -282,7 +279,7 @@ async def _ask(updates: SessionUpdates, question: CallQuestion) -> Option | None
             return read_form(question, form_answer)
         answer = await client.request_permission(
             session_id=session,
-            tool_call=question.view.question(list(question.content)),
+            tool_call=question.view.question(question.content),
             options=[
                 schema.PermissionOption(option_id=option.id, name=option.name, kind=option.kind)
                 for option in question.options

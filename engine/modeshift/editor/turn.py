@@ -207,7 +207,7 @@ class Turn:
         values: dict[str, object] = {}
         if prompt.compacts:
             values["compact"] = True
-        elif question is not None and (answer := self._answer_in_chat(question)):
+        elif answer is not None:
             return await self._run_graph(answer)
         if prompt.content:
             values["messages"] = [HumanMessage(prompt.content)]
