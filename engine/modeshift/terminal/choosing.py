@@ -96,7 +96,7 @@ class Choosing:
 
     def arm(self, input: Input) -> None:
         """Before the choices are shown: what has been pressed up to here is for the message."""
-        if not self.is_shown:
+        if self._is_open() and not self.is_shown:
             while pressed := input.read_keys():
                 self._keep("".join(press.data for press in pressed))
             self.is_shown = True

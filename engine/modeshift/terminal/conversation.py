@@ -26,38 +26,10 @@ from modeshift.terminal.thread_commands import (
 from modeshift.terminal.transcript import Transcript
 from modeshift.thread import Run, Thread, find_title
 from modeshift.threads.deps import AgentDeps
-from modeshift.threads.mailbox import StateValues
 from modeshift.threads.routing import is_cut_off
 
 BEGINNING = "── "
 MIN_TITLE = 10
-
-
-def name_place(mode: str, values: StateValues) -> str:
-    """The mode, and whether the thread is in a sub-task."""
-    return f"{mode} / sub-task" if values.get("subtask") else mode
-
-
-def build_bar(
-    deps: AgentDeps, values: StateValues, mode: str, approvals: str,
-    cost: Decimal | None, width: int,
-) -> str:  # fmt: skip
-    """One line of at most ``width`` columns: what matters less is left out first."""
-    last = (values.get("usage") or {}).get("last") or {}
-    used, window = last.get("used") or 0, last.get("window")
-    parts = [
-        name_place(mode, values),
-        deps.approval_words[approvals].name,
-        f"{used:,} tokens" + (f" ({used / window:.0%})" if window else ""),
-        deps.catalog[mode].model or deps.models.default,
-        "" if cost is None else f"${cost:.2f}",
-    ]
-    bar = BEGINNING
-    for part in filter(None, parts):
-        longer = f"{bar}{' · ' if bar != BEGINNING else ''}{part}"
-        bar = longer if measure(longer) <= width else bar
-    title, room = to_one_line(find_title(values)), width - measure(bar) - 3
-    return f"{bar} · {fit_to_width(title, room)}" if title and room >= MIN_TITLE else bar
 
 
 COMMANDS = {
@@ -178,8 +150,12 @@ class Chat:
         return None if "mode" in self._chosen else next(iter(self._state.interrupts), None)
 
     def _build_prompt(self) -> str:
-        mode = self._get_current()[0]
-        return f"{name_place(mode, self._state.values)}> "
+        return f"{self._name_place()}> "
+
+    def _name_place(self) -> str:
+        """The mode, and whether the thread is in a sub-task."""
+        mode, _ = self._get_current()
+        return f"{mode} / sub-task" if self._state.values.get("subtask") else mode
 
     def _get_current(self) -> tuple[str, str]:
         values = {**self._state.values, **self._chosen}
@@ -188,8 +164,23 @@ class Chat:
         return str(mode), str(values.get("approvals") or self._deps.approvals.value)
 
     def _build_bar(self, width: int) -> str:
-        now = self._get_current()
-        return build_bar(self._deps, self._state.values, *now, self._cost, width)
+        """One line of at most ``width`` columns: what matters less is left out first."""
+        deps, values, (mode, approvals) = self._deps, self._state.values, self._get_current()
+        last = (values.get("usage") or {}).get("last") or {}
+        used, window = last.get("used") or 0, last.get("window")
+        parts = [
+            self._name_place(),
+            deps.approval_words[approvals].name,
+            f"{used:,} tokens" + (f" ({used / window:.0%})" if window else ""),
+            deps.catalog[mode].model or deps.models.default,
+            "" if self._cost is None else f"${self._cost:.2f}",
+        ]
+        bar = BEGINNING
+        for part in filter(None, parts):
+            longer = f"{bar}{' · ' if bar != BEGINNING else ''}{part}"
+            bar = longer if measure(longer) <= width else bar
+        title, room = to_one_line(find_title(values)), width - measure(bar) - 3
+        return f"{bar} · {fit_to_width(title, room)}" if title and room >= MIN_TITLE else bar
 
     async def _obey(self, text: str) -> Run | None:
         """The run that a message begins; None for a command that runs nothing."""

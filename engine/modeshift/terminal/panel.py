@@ -114,7 +114,7 @@ class Panel:
         app: Application[None] = Application(
             layout=Layout(HSplit(areas, align=VerticalAlign.TOP), self._windows["message"]),
             key_bindings=self._bind(), erase_when_done=True, min_redraw_interval=BURST / 3,
-            before_render=lambda _: self._arm(), refresh_interval=1,
+            before_render=lambda app: self._choosing.arm(app.input), refresh_interval=1,
         )  # fmt: skip
         app.timeoutlen = app.ttimeoutlen = ESCAPE
         return app
@@ -266,10 +266,6 @@ class Panel:
         if self._reading is None and self._app.is_running:
             self._choosing.typed = asyncio.get_running_loop().time()
 
-    def _arm(self) -> None:
-        if self._reading == "choice":
-            self._choosing.arm(self._app.input)
-
     def _bind(self) -> KeyBindings:
         everywhere: tuple[Reading | None, ...] = ("message", "answer", "choice", None)
         in_words: tuple[Reading | None, ...] = ("message", "answer", None)
@@ -344,9 +340,8 @@ class Panel:
     async def _show_pages(self, pages: str) -> None:
         def show() -> str:
             problem = show_pages(pages)
-            self._choosing.is_shown = (
-                False  # until they are drawn again: no key of the pager counts
-            )
+            # Until they are drawn again: no key of the pager counts.
+            self._choosing.is_shown = False
             return problem
 
         if problem := await run_in_terminal(show, in_executor=True):
