@@ -186,8 +186,8 @@ class EditorSession:
 
     def _start(self, prompt: Prompt) -> asyncio.Task[StopReason]:
         files = EditorFiles(self._editor, self.id, self._updates.folder)
-        turn = Turn(prompt, self._config, self._updates, files)
-        turn.asks_first, self._holds_question = self._holds_question, False
+        turn = Turn(prompt, self._config, self._updates, files, self._holds_question)
+        self._holds_question = False
         task = asyncio.create_task(self._run_turn(turn))
         self._turns[task] = turn
 

@@ -5,7 +5,7 @@ import logging
 import sqlite3
 from collections.abc import Coroutine, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 from urllib.parse import unquote, urlsplit
@@ -134,22 +134,20 @@ class _Paused(Exception):  # noqa: N818  # not an error
     """The run stands between two steps, because the user has chosen another model."""
 
 
+@dataclass
 class Turn:
     """A turn on one message."""
 
-    def __init__(
-        self, prompt: Prompt, config: SessionConfig, updates: SessionUpdates, files: EditorFiles
-    ) -> None:
-        self.asks_first = False
-        """Whether the question that is open is asked before the message is taken."""
-        self.keeps_question = False
-        """Whether an open question stays open when the turn is cancelled."""
-        self.is_over = asyncio.Event()
-        """Whether its end may be reported."""
-        self._prompt = prompt
-        self._config = config
-        self._updates = updates
-        self._files = files
+    prompt: Prompt
+    config: SessionConfig
+    updates: SessionUpdates
+    files: EditorFiles
+    asks_first: bool
+    """Whether the question that is open is asked before the message is taken."""
+    keeps_question: bool = False
+    """Whether an open question stays open when the turn is cancelled."""
+    is_over: asyncio.Event = field(default_factory=asyncio.Event)
+    """Whether its end may be reported."""
 
     async def run(self) -> StopReason:
         """Run the turn.
@@ -157,37 +155,37 @@ class Turn:
         Raises ``UserError``, ``TurnDismissed``, ``EditorGone``, ``RequestError`` if the editor
         cannot ask, and whatever the graph raises.
         """
-        config = self._config
+        config = self.config
         await config.refresh()
         await config.show()
-        await self._prepare(self._prompt)
-        buffers.set(self._files)
+        await self._prepare()
+        buffers.set(self.files)
         try:
             async with config.running:
                 return await self._answer()
         except EditorGone:
             raise
         except (asyncio.CancelledError, TurnDismissed):
-            self._files.close()  # requests without an answer block threads
+            self.files.close()  # requests without an answer block threads
             await _finish(self._clean_up())
             raise
         except Exception as error:
-            await self._updates.end_open_calls()
+            await self.updates.end_open_calls()
             if isinstance(error, GraphRecursionError):
                 return "max_turn_requests"
             raise
         finally:
-            self._files.close()
+            self.files.close()
             # Also where a question stays open: for the editor the turn is over.
             await config.loaded.agent.started_calls.background.end(config.record.id)
 
-    async def _prepare(self, prompt: Prompt) -> None:
-        config = self._config
+    async def _prepare(self) -> None:
+        config, prompt = self.config, self.prompt
         if prompt.mode is not None:
             await config.choose("mode", prompt.mode)
         if prompt.content:
             await config.change(title=config.record.title or prompt.title)
-        await self._updates.send(
+        await self.updates.send(
             SessionInfoUpdate(
                 session_update="session_info_update",
                 title=config.record.title,
@@ -196,7 +194,7 @@ class Turn:
         )
 
     async def _answer(self) -> StopReason:
-        config, prompt = self._config, self._prompt
+        config, prompt = self.config, self.prompt
         question = await config.open_question()
         answer = question and self._answer_in_chat(question)
         if self.asks_first and question is not None and answer is None:
@@ -217,7 +215,7 @@ class Turn:
 
     async def _run_graph(self, run: Run, interrupt: Interrupt | None = None) -> StopReason:
         """Run to the end, from the beginning of a run or from an open question."""
-        config, updates, goes_on = self._config, self._updates, False
+        config, updates, goes_on = self.config, self.updates, False
         while True:
             try:
                 interrupt = interrupt or await self._show_run(run, goes_on=goes_on)
@@ -238,7 +236,7 @@ class Turn:
         Raises ``_Paused`` once the user has chosen another model. The first step is always done,
         as it takes in what the run is given, unless it just ``goes_on``.
         """
-        config, interrupt, can_pause = self._config, None, goes_on
+        config, interrupt, can_pause = self.config, None, goes_on
         async with aclosing(run.events()) as events:
             async for event in events:
                 if isinstance(event, Interrupt):
@@ -250,7 +248,7 @@ class Turn:
         return interrupt
 
     async def _show(self, event: RunEvent) -> None:
-        deps, updates = self._config.loaded.deps, self._updates
+        deps, updates = self.config.loaded.deps, self.updates
         match event:
             case Chunk(message):
                 await updates.show_chunk(deps, message)
@@ -266,22 +264,22 @@ class Turn:
                 for notice in update.get("notices", ()):
                     if notice != VOID:  # the tool calls say so themselves
                         await updates.show_notice(notice)
-                await self._config.follow(dict(update))
+                await self.config.follow(dict(update))
 
     def _answer_in_chat(self, question: Interrupt) -> Run | None:
         """The user's words as the answer, if the question is one that words can answer."""
         request: Request = question.value
         allowed = [config["allowed_decisions"] for config in request["review_configs"]]
-        words = self._prompt.content
+        words = self.prompt.content
         if not isinstance(words, str) or len(allowed) != 1 or "respond" not in allowed[0]:
             return None
-        return self._config.thread.answer(question, [{"type": "respond", "message": words}])
+        return self.config.thread.answer(question, [{"type": "respond", "message": words}])
 
     async def _clean_up(self) -> None:
         """After a cancelled turn: drop the open question, and end the sub-tasks."""
         if self.keeps_question:
             return
-        config = self._config
+        config = self.config
         try:
             await config.drop_open_question()
             await config.refresh()
@@ -298,7 +296,7 @@ class Turn:
         except (UserError, sqlite3.Error) as error:  # the turn ends all the same
             log.warning("after a cancel: %s", error)
         finally:
-            await self._updates.end_open_calls()
+            await self.updates.end_open_calls()
 
 
 async def _finish(doing: Coroutine[object, object, None]) -> None:
