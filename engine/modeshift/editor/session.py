@@ -3,6 +3,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from langchain_core.runnables import RunnableConfig
 from modeshift.configuration.loading import AgentCache
 from modeshift.editor.asking import EditorGone, TurnDismissed
 from modeshift.editor.display.updates import SessionUpdates
-from modeshift.editor.files import EditorFiles, Folder, McpServer, take_servers
+from modeshift.editor.files import EditorFiles, McpServer, take_servers
 from modeshift.editor.options import Options
 from modeshift.editor.session_config import SessionConfig
 from modeshift.editor.store import Record, Sessions
@@ -37,11 +38,10 @@ class EditorSession:
 
     def __init__(self, editor: Editor, record: Record, agents: AgentCache, store: Sessions) -> None:
         self.id = record.id
-        self.cwd = Path(record.cwd)
         self.is_open = False
         self._editor = editor
         self._store = store
-        self._updates = SessionUpdates(editor, record.id, Folder(self.cwd, self.cwd))
+        self._updates = SessionUpdates(editor, record, lambda: self._config.loaded.deps)
         self._config = SessionConfig(record, agents, store, self._updates)
         self._lock = asyncio.Lock()
         self._turns: dict[asyncio.Task[StopReason], Turn] = {}
@@ -54,7 +54,7 @@ class EditorSession:
 
     async def open(self, folder: Path, servers: Sequence[McpServer]) -> None:
         """Read what is stored, for the ``folder`` as the editor names it; raises ``UserError``."""
-        self._updates.folder = Folder(self.cwd, folder)
+        self._updates.folder = replace(self._updates.folder, named=folder)
         self._config.servers, refused = take_servers(servers)
         if refused:
             self._untold = [f"MCP servers of the editor that are left out: {'; '.join(refused)}"]
@@ -90,12 +90,11 @@ class EditorSession:
 
     async def replay(self) -> None:
         """Send the whole history."""
-        loaded = self._config.loaded
         values = (await self._config.thread.state()).values
         parts = await read_conversations(self._config, values)
         begun = (values.get("due_calls") or [[]])[0]
         self._updates.cut_off = frozenset(get_call_id(planned["call"]) for planned in begun)
-        await self._updates.replay(loaded.deps, parts)
+        await self._updates.replay(parts)
         if todos := values.get("todos"):
             await self._updates.show_todos(todos)
         await self._show_question()

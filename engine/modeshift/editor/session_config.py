@@ -143,7 +143,7 @@ class SessionConfig:
         self._usage = state.values.get("usage", Usage())
         await self._read_news(state.values.get(REVISION, {}))
         is_waiting = bool(state.interrupts) and not self.mode_is_pending.is_set()
-        await self._updates.catch_up(deps, state.values, is_waiting=is_waiting)
+        await self._updates.catch_up(state.values, is_waiting=is_waiting)
 
     async def open_question(self) -> Interrupt | None:
         """The question that waits for a person; choosing a mode withdraws it."""

@@ -248,19 +248,19 @@ class Turn:
         return interrupt
 
     async def _show(self, event: RunEvent) -> None:
-        deps, updates = self.config.loaded.deps, self.updates
+        updates = self.updates
         match event:
             case Chunk(message):
-                await updates.show_chunk(deps, message)
+                await updates.show_chunk(message)
             case Printed(id, text):
                 await updates.show_output(id, text)
             case Begun("act", {"planned": planned}):
                 if planned["denied"] is None:
-                    await updates.begin_call(deps, planned)
+                    await updates.begin_call(planned)
             case Begun("compact_history"):
                 await updates.begin_compaction()
             case Wrote(update=update):
-                await updates.show_update(deps, event)
+                await updates.show_update(event)
                 for notice in update.get("notices", ()):
                     if notice != VOID:  # the tool calls say so themselves
                         await updates.show_notice(notice)

@@ -1,8 +1,9 @@
 """``SessionUpdates``: shows an editor what the graph does, or what it has done."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from uuid import uuid4
 
 from acp import (
@@ -33,6 +34,7 @@ from modeshift.editor.display.tool_calls import (
     content_blocks,
 )
 from modeshift.editor.files import Folder
+from modeshift.editor.store import Record
 from modeshift.editor.transport import Editor
 from modeshift.events import COMPACTING, STOPPED, STOPPED_RUNNING, Wrote
 from modeshift.messages.from_model import CUT_OFF
@@ -49,10 +51,12 @@ from modeshift.turns.compaction import is_summary
 class SessionUpdates:
     """The updates of one session; mutable."""
 
-    def __init__(self, editor: Editor, session_id: str, folder: Folder) -> None:
+    def __init__(self, editor: Editor, record: Record, get_deps: Callable[[], AgentDeps]) -> None:
+        """``get_deps`` gives the modes and tools as they are by now."""
         self.editor = editor
-        self.id = session_id
-        self.folder = folder
+        self.id = record.id
+        self.folder = Folder(Path(record.cwd), Path(record.cwd))
+        self._get_deps = get_deps
         self.streamed: str | None = None
         """The text so far of the answer that is coming in; None before its first piece."""
         self.was_cut_off = False
@@ -117,7 +121,7 @@ class SessionUpdates:
 
     # While the graph runs.
 
-    async def show_chunk(self, deps: AgentDeps, message: AIMessageChunk) -> None:
+    async def show_chunk(self, message: AIMessageChunk) -> None:
         """Show a piece of the model's answer."""
         self.streamed = (self.streamed or "") + message.text
         await self.show_text(message)
@@ -125,12 +129,12 @@ class SessionUpdates:
             id, name = call["id"], call["name"]
             # A known or unsound id will be replaced before the message is stored.
             if id and name and id not in self._known and is_sound_id(id):
-                view = self._view(deps, ToolCall(name=name, args={}, id=id))
+                view = self._view(ToolCall(name=name, args={}, id=id))
                 view = replace(view, title=to_one_line(name))  # its arguments are still coming in
                 self.track(view)
                 await self.send(view.start())
 
-    async def show_update(self, deps: AgentDeps, written: Wrote) -> None:
+    async def show_update(self, written: Wrote) -> None:
         """Show what a node has changed."""
         node, update, messages = written.node, written.update, written.messages
         if "subtask" in update:
@@ -143,7 +147,7 @@ class SessionUpdates:
             self._compaction = None
         for message in messages:
             if isinstance(message, AIMessage) and not written.is_repair:
-                await self._show_answer(deps, message)
+                await self._show_answer(message)
             await self._end_call(message)
         if (todos := update.get("todos")) is not None:
             await self.show_todos(todos)
@@ -161,7 +165,7 @@ class SessionUpdates:
         summary = {"summary": [{"type": "text", "text": words}]} if status == "completed" else {}
         return await self.send({**update, "status": status, **summary})
 
-    async def _show_answer(self, deps: AgentDeps, message: AIMessage) -> None:
+    async def _show_answer(self, message: AIMessage) -> None:
         """Show what of an answer has not been streamed, and its calls."""
         if self.streamed is None:
             await self.show_text(message)
@@ -174,7 +178,7 @@ class SessionUpdates:
         for id in [id for id in self._open if id not in ids]:
             await self.send(self._open.pop(id).failed("The model did not finish this call."))
         for call in message.tool_calls:
-            view = self._view(deps, call)
+            view = self._view(call)
             is_new = view.id not in self._open
             self.track(view)
             await self.send(view.start() if is_new else view.progress())
@@ -184,12 +188,12 @@ class SessionUpdates:
         self._open[view.id] = view
         self._known.add(view.id)
 
-    async def begin_call(self, deps: AgentDeps, planned: Planned) -> None:
+    async def begin_call(self, planned: Planned) -> None:
         """Show that a call begins to run, from the stream ``tasks``."""
         call, approved = planned["call"], planned["approved"]
         if approved is not None:
             call = ToolCall(name=call["name"], args=approved["args"], id=call["id"])
-        view = replace(self._view(deps, call), is_running=True)
+        view = replace(self._view(call), is_running=True)
         self.track(view)
         runs = view.effect.runs_programs
         if runs and (more := self._output.begin(view.id, str(self.folder.named))):
@@ -227,18 +231,19 @@ class SessionUpdates:
             await self.send(self._output.end(view.failed(reason), reason, keeps_text=True))
         self.streamed, self.was_cut_off = None, False
 
-    def _view(self, deps: AgentDeps, call: ToolCall) -> ToolCallView:
+    def _view(self, call: ToolCall) -> ToolCallView:
+        deps = self._get_deps()
         return ToolCallView.of(deps, self.folder, call).of_subtask(deps, self.subtask)
 
     # Between two turns, and when a session is opened.
 
-    async def catch_up(self, deps: AgentDeps, values: StateValues, *, is_waiting: bool) -> None:
+    async def catch_up(self, values: StateValues, *, is_waiting: bool) -> None:
         """End the calls that have results by now; remember those that wait."""
         messages = values.get("messages", [])
         for parent in values.get("parents", []):
             self.subtask = parent["subtask"]
             for each in [parent, *parent.get("then", ())]:
-                self.track(replace(self._view(deps, each["call"]), is_running=each is parent))
+                self.track(replace(self._view(each["call"]), is_running=each is parent))
         self.subtask = values.get("subtask")
         for message in messages:
             await self._end_call(message)
@@ -246,18 +251,16 @@ class SessionUpdates:
                 self._known |= {get_call_id(call) for call in message.tool_calls}
         self._results.clear()
         for call in find_open_calls(messages) if is_waiting else ():
-            self.track(self._view(deps, call))
+            self.track(self._view(call))
 
-    async def replay(
-        self, deps: AgentDeps, parts: Iterable[tuple[Subtask | None, list[AnyMessage]]]
-    ) -> None:
+    async def replay(self, parts: Iterable[tuple[Subtask | None, list[AnyMessage]]]) -> None:
         """Show the whole history; its last calls may be running or waiting for a person."""
         messages = [message for _, messages in parts for message in messages]
         results = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
         not_stored = set(self._open)
         for self.subtask, messages in parts:
             if self.subtask is not None:
-                name = deps.catalog.get_name(self.subtask["mode"])
+                name = self._get_deps().catalog.get_name(self.subtask["mode"])
                 await self.say(f"\n\n> Sub-task in {to_one_line(name)} mode:\n\n")
             for before, message in pairwise([None, *messages]):
                 if isinstance(message, HumanMessage):
@@ -267,7 +270,7 @@ class SessionUpdates:
                     await self._replay_text(message, is_next=isinstance(before, AIMessage))
                     for call in message.tool_calls:
                         not_stored.discard(get_call_id(call))
-                        await self._replay_call(deps, call, results.get(get_call_id(call)))
+                        await self._replay_call(call, results.get(get_call_id(call)))
         if self.streamed:  # an answer that is coming in; neither it nor its calls are stored
             await self.say(self.streamed)
         for id in not_stored & self._open.keys():
@@ -281,14 +284,12 @@ class SessionUpdates:
             await self.say("\n\n")
         await self.show_text(message)
 
-    async def _replay_call(
-        self, deps: AgentDeps, call: ToolCall, result: ToolMessage | None
-    ) -> None:
+    async def _replay_call(self, call: ToolCall, result: ToolMessage | None) -> None:
         result = result or self._results.get(get_call_id(call))
         match result and result.artifact:
             case {"changed_to": dict(args)}:  # a person's: what has run
                 call = ToolCall(name=call["name"], args=args, id=call["id"])
-        view = self._view(deps, call)
+        view = self._view(call)
         if result is not None:
             await self.send(view.replayed(result))
         elif view.id in self._open:
