@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from modeshift.aegra.claims import BUSY, CLAIM, Claims, make_holder
 from modeshift.modes.errors import InvalidInputError, StorageError, UserError
 from modeshift.modes.plain_data import JsonObject
-from modeshift.server.answers import with_body
+from modeshift.server.answers import get_line, with_body
 from modeshift.server.checkpointer import database
 from modeshift.server.gate import refuse
 from modeshift.server.thread_modes import call_server
@@ -47,7 +47,7 @@ class RunClaims:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on when its thread is free."""
-        line = f"{scope.get('method')} {scope['path']}" if scope["type"] == "http" else ""
+        line = get_line(scope)
         if match := _STARTS.fullmatch(line) or _CHANGES.fullmatch(line):
             await self._claim(match[1], scope, receive, send)
             return
@@ -102,8 +102,6 @@ class RunClaims:
             if scope["method"] == "DELETE":
                 send = _forget_first(thread, send)
             goes_on = await self._pass_on(scope, receive, send) < BAD and is_run
-        except ClientDisconnect:
-            return
         finally:
             if not goes_on:
                 await self.claims.drop(thread, holder)
@@ -207,7 +205,7 @@ class Refusals:
             await send(message)
 
         try:
-            if _RUNS.fullmatch(f"{scope.get('method')} {scope.get('path')}"):
+            if _RUNS.fullmatch(get_line(scope)):
                 body = await Request(scope, receive).body()
                 _check_run(parse_object(body))
                 scope, receive = with_body(scope, receive, body)

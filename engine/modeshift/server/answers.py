@@ -28,7 +28,7 @@ from modeshift.server.gate import refuse
 from modeshift.server.thread_modes import call_server
 from modeshift.storage.kept_threads import spell_thread
 
-_RUNS = re.compile(r"/threads/([^/]+)/runs(/stream|/wait)?")
+_RUNS = re.compile(r"POST /threads/([^/]+)/runs(/stream|/wait)?")
 _READS = re.compile(
     r"/threads/([^/]+)(?:/(?:history|question|state|stream|runs/(?:[^/]+/)?(?:join|stream|wait)))?"
 )
@@ -58,20 +58,19 @@ class BindAnswers:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on; if it resumes a run, bind the decision to its question first."""
-        is_post = scope["type"] == "http" and scope["method"] == "POST"
-        match = _RUNS.fullmatch(scope["path"]) if is_post else None
-        if match is None:
+        if (match := _RUNS.fullmatch(get_line(scope))) is None:
             await self._pass_on(scope, receive, send)
             return
         try:
             body = await Request(scope, receive).body()
-            run = _parse_resume(body)
+            run = _read_object(body)
         except ClientDisconnect:
             return
         except RecursionError:
             await refuse(scope, receive, send, "the body is nested too deeply", status=400)
             return
-        if run is not None:
+        command = run.get("command")
+        if isinstance(command, dict) and command.get("resume") is not None:
             bound = await self._bind(match[1], run, scope)
             if isinstance(bound, str):
                 await refuse(scope, receive, send, bound, status=409)
@@ -142,11 +141,9 @@ def _name_client(thread: str, scope: Scope) -> Client:
     return thread, headers.get("authorization", ""), headers.get("user-agent", "")
 
 
-def _parse_resume(body: bytes) -> JsonObject | None:
-    """The request's body, if its ``command`` has a ``resume``."""
-    run = _read_object(body)
-    command = run.get("command")
-    return run if isinstance(command, dict) and command.get("resume") is not None else None
+def get_line(scope: Scope) -> str:
+    """The request's method and path; empty for what is no HTTP request."""
+    return f"{scope['method']} {scope['path']}" if scope["type"] == "http" else ""
 
 
 def _read_object(body: bytes) -> JsonObject:
@@ -212,8 +209,7 @@ class OneSpelling:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, with the id of a new thread as it is spelled; or a 422."""
-        is_post = scope["type"] == "http" and scope["method"] == "POST"
-        if is_post and scope["path"] in ("/threads", "/modeshift/threads"):
+        if get_line(scope) in ("POST /threads", "POST /modeshift/threads"):
             try:
                 body = _spell(await Request(scope, receive).body())
             except ClientDisconnect:
