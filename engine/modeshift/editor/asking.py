@@ -71,7 +71,10 @@ class CallQuestion:
         description = as_prose(f"{action['description']}\nApprovals: {policy}.")
         if view.effect.switches_mode:
             offered = _offer_modes(deps, action, state["mode"], approvals, view.effect)
-            return cls(view, [description, *_show_plans(preview)], [*offered])
+            plans = preview["switch"]["plans"] if preview and "switch" in preview else []
+            # What the mode has written is shown to whoever decides on leaving it.
+            texts = [f"{plan['path']}:\n\n{plan.get('problem') or plan['after']}" for plan in plans]
+            return cls(view, [description, *map(as_output, texts)], [*offered])
         if view.effect.takes_answer:
             text = make_readable(str(action["args"].get("question", "")))
             return cls(view, [description], [*_offer_answers(action)], text)
@@ -81,13 +84,6 @@ class CallQuestion:
     def get(self, id: object) -> Option | None:
         """Find the option with this id; None if it was not offered."""
         return next((option for option in self.options if option.id == id), None)
-
-
-def _show_plans(preview: Preview | None) -> Iterator[ShownContent]:
-    """Show the Markdown files that a mode has written to whoever decides on leaving it."""
-    if preview is not None and "switch" in preview:
-        for plan in preview["switch"]["plans"]:
-            yield as_output(f"{plan['path']}:\n\n{plan.get('problem') or plan['after']}")
 
 
 def _show_call(

@@ -12,9 +12,9 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -38,7 +38,7 @@ AUTH_METHOD = schema.AuthMethodAgent(
     description="Set the key that MODEL needs in .env in Modeshift's folder, or in the editor's "
     "settings for this agent.",
 )
-OpenEditorAgent = Callable[[Client, schema.ClientCapabilities], Awaitable[object]]
+OpenEditorAgent = Callable[[Client, ClientCapabilities], Awaitable[object]]
 
 
 class Entrance:
@@ -49,7 +49,7 @@ class Entrance:
         self._open_agent = open_agent
         self._lock = asyncio.Lock()
         self._agent: Any = None
-        self._offered = schema.ClientCapabilities()
+        self._offered = ClientCapabilities()
         self._client: Client
         self._version = version("modeshift")
 
@@ -58,10 +58,10 @@ class Entrance:
         self._client = client
 
     async def initialize(
-        self, client_capabilities: schema.ClientCapabilities | None = None, **_: object
+        self, client_capabilities: ClientCapabilities | None = None, **_: object
     ) -> schema.InitializeResponse:
         """Offer version 1 of the protocol, whatever the client asks for."""
-        self._offered = client_capabilities or schema.ClientCapabilities()
+        self._offered = client_capabilities or ClientCapabilities()
         return schema.InitializeResponse(
             protocol_version=PROTOCOL_VERSION,
             agent_info=schema.Implementation(
@@ -102,24 +102,18 @@ class Entrance:
         return partial(self._pass_on, name)
 
     async def _pass_on(self, name: str, **fields: object) -> object:
-        with _refuse_user_errors():
+        try:
             async with self._lock:
                 self._agent = self._agent or await self._open_agent(self._client, self._offered)
             return await getattr(self._agent, name)(**fields)
-
-
-@contextmanager
-def _refuse_user_errors() -> Iterator[None]:
-    try:
-        yield
-    except (MissingKeyError, RefusedKeyError) as error:
-        methods = [AUTH_METHOD.model_dump(by_alias=True, exclude_none=True)]
-        data = {"details": str(error), "authMethods": methods}
-        raise RequestError(AUTH_REQUIRED, str(error), data) from error
-    except ProviderError as error:
-        raise RequestError(INTERNAL_ERROR, str(error)) from error
-    except UserError as error:
-        raise RequestError(INVALID_PARAMS, str(error)) from error
+        except (MissingKeyError, RefusedKeyError) as error:
+            methods = [AUTH_METHOD.model_dump(by_alias=True, exclude_none=True)]
+            data = {"details": str(error), "authMethods": methods}
+            raise RequestError(AUTH_REQUIRED, str(error), data) from error
+        except ProviderError as error:
+            raise RequestError(INTERNAL_ERROR, str(error)) from error
+        except UserError as error:
+            raise RequestError(INVALID_PARAMS, str(error)) from error
 
 
 EXIT_SECONDS = 4

@@ -29,6 +29,7 @@ from modeshift.threads.state import Subtask
 from modeshift.turns.undo import BACK, LAST, describe_undo
 
 CUT_OFF = "The last turn was interrupted. A message, such as 'go on', goes on with it.\n\n"
+WAITS = "\n\n> This waits for you, and is asked with your next message.\n\n"
 CLEANUP_SECONDS = 2
 """How long a cancelled turn may take to clean up before its end is reported all the same."""
 
@@ -85,8 +86,9 @@ class EditorSession:
             await self._updates.say(CUT_OFF)
         question = await self._config.open_question()
         if self._holds_question and question is not None:  # who opens a session may not look
-            descriptions = [request["description"] for request in question.value["action_requests"]]
-            await self._updates.show_waiting(descriptions)
+            for request in question.value["action_requests"]:
+                await self._updates.say_plainly(request["description"])
+            await self._updates.say(WAITS)
 
     async def replay(self) -> None:
         """Send the whole history."""

@@ -100,12 +100,6 @@ class SessionUpdates:
             else:
                 await self.say(f"> Notice: {text}\n\n")
 
-    async def show_waiting(self, descriptions: Sequence[str]) -> None:
-        """Show the question that waits, without asking it."""
-        for description in descriptions:
-            await self.say_plainly(description)
-        await self.say("\n\n> This waits for you, and is asked with your next message.\n\n")
-
     async def show_todos(self, todos: Sequence[JsonObject]) -> None:
         """Show the todo list."""
         entries = [plan_entry(todo["content"], status=todo["status"]) for todo in todos]
