@@ -104,20 +104,13 @@ class Choosing:
     def _keep(self, data: str) -> None:
         self._message.insert_text("".join(filter(str.isprintable, data)))
 
-    def _counts(self, event: KeyPressEvent) -> bool:
-        """Whether a key answers the question; one that does not is part of the message."""
-        now = asyncio.get_running_loop().time()
-        if self.is_shown and now >= self._quiet_until:
-            return True
-        self._quiet_until = max(now + PAUSE, self._quiet_until)
-        self._keep(event.data)
-        return False
-
     def press(self, event: KeyPressEvent) -> None:
-        """Take a key, if it counts."""
-        if not self._counts(event):
+        """Take a key; one that does not answer the question yet is part of the message."""
+        key, data, loop = event.key_sequence[0].key, event.data, asyncio.get_running_loop()
+        if not self.is_shown or loop.time() < self._quiet_until:
+            self._quiet_until = max(loop.time() + PAUSE, self._quiet_until)
+            self._keep(data)
             return
-        key, data = event.key_sequence[0].key, event.data
         first, self._first = self._first, None
         match key:
             case "up" | "down":
@@ -139,7 +132,7 @@ class Choosing:
                 self._first = data
                 if (place := find_choice(self._choices, data)) is not None:
                     self._at = place
-                asyncio.get_running_loop().call_later(ALONE, self._take_alone, data)
+                loop.call_later(ALONE, self._take_alone, data)
 
     def _take_alone(self, data: str) -> None:
         """Take a key that no other one followed: somebody who types a sentence answers nothing."""

@@ -245,21 +245,19 @@ class Markdown:
         return [f"    {line}" for line in colour(code, language=self._language)] if code else []
 
     def _render(self, line: str) -> list[str]:
-        if self._code is None and _ROW.fullmatch(line):
-            self._rows.append(line)
-            return self._end_table() if len(self._rows) == MAX_ROWS else []
-        return self._end_table() + self._render_other(line)
-
-    def _render_other(self, line: str) -> list[str]:
-        if fence := _FENCE.match(line):
-            if self._code is not None:
-                return self._end_code()
-            self._code, self._language = [], fence[1]
-            return []
+        fence = _FENCE.match(line)
         if self._code is not None:
+            if fence:
+                return self._end_code()
             self._code.append(line)
             return []
-        return _render_prose(line)
+        if _ROW.fullmatch(line):
+            self._rows.append(line)
+            return self._end_table() if len(self._rows) == MAX_ROWS else []
+        if fence:
+            self._code, self._language = [], fence[1]
+            return self._end_table()
+        return self._end_table() + _render_prose(line)
 
 
 def _render_prose(line: str) -> list[str]:
