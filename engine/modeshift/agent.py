@@ -76,9 +76,8 @@ class Agents:
                 raise InvalidInputError("there is no thread yet; leave THREAD out for a new one")
             id = next(iter(newest))
         thread = self.thread(id)
-        if id is None or (await thread.state()).values:
-            return thread
-        if self.server is None or not await self._adopt(thread):
+        is_known = id is None or (await thread.state()).values
+        if not is_known and (self.server is None or not await self._adopt(thread)):
             raise InvalidInputError(
                 f"there is no thread {thread.id!r}; leave THREAD out for a new one"
             )
@@ -86,14 +85,10 @@ class Agents:
 
     async def _adopt(self, thread: Thread) -> bool:
         """Have the server know a thread that a process of this clone began without it."""
-        database = self.cache.settings.open_database()
-        try:
-            if not await database.list_columns("checkpoints"):
+        async with self.cache.settings.open_database() as database:
+            has_threads = await database.list_columns("checkpoints")
+            if not has_threads or not await database.execute(_FIND_THREAD, thread=thread.id):
                 return False
-            if not await database.execute(_FIND_THREAD, thread=thread.id):
-                return False
-        finally:
-            await database.close()
         await thread.create()
         return bool((await thread.state()).values)
 

@@ -31,7 +31,9 @@ def serve(
     ``root`` is the clone's folder, ``tools`` the list in its ``tools/__init__.py``, ``facts`` are
     its own. Raises ``ConfigurationError`` for an engine that is too old or too new for the clone.
     """
-    _check_facts(facts)
+    names = [fact.name for fact in (*BUILT_IN, *facts)]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ConfigurationError(f"two facts are called {twice[0]!r}; rename yours")
     folder = Path(os.path.abspath(root))  # noqa: PTH100  # resolve() would follow links
     check_engine(folder)
     register(Project(folder, build, chart, state, tuple(tools), tuple(facts)))
@@ -44,9 +46,3 @@ def serve(
         return (await get_served(thread, user or "anybody", runtime.store, enters=True)).agent
 
     return agent
-
-
-def _check_facts(facts: Sequence[Fact]) -> None:
-    names = [fact.name for fact in (*BUILT_IN, *facts)]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ConfigurationError(f"two facts are called {twice[0]!r}; rename yours")
