@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, TypeVar
@@ -74,29 +74,28 @@ RETRY_SECONDS = 30
 """After which a server that failed to start is tried again, in the background."""
 
 
+@dataclass(eq=False)
 class McpServerProcess:
     """A server in a workspace. All but ``offer`` runs in the thread's event loop."""
 
-    def __init__(
-        self, server: Server, workspace: Workspace, sandbox: Sandbox | None, thread: LoopThread
-    ) -> None:
-        self.server = server
-        self._workspace = workspace
-        self._sandbox = sandbox
-        self._thread = thread
-        self._session: McpSession | None = None
-        self._running: asyncio.Task[None] | None = None
-        self._started: asyncio.Future[None] | None = None
-        self._failures = 0
-        self._retry_at = self._wait_until = 0.0
-        self._is_closed = False
-        self._first_tools: tuple[ToolDescription, ...] | None = None
-        self.offer: Offer | None = None
-        """None until it has been started once; any thread may read it."""
+    server: Server
+    workspace: Workspace
+    sandbox: Sandbox | None
+    thread: LoopThread
+    offer: Offer | None = None
+    """None until it has been started once; any thread may read it."""
+    _session: "McpSession | None" = None
+    _running: asyncio.Task[None] | None = None
+    _started: asyncio.Future[None] | None = None
+    _failures: int = 0
+    _retry_at: float = 0.0
+    _wait_until: float = 0.0
+    _is_closed: bool = False
+    _first_tools: tuple[ToolDescription, ...] | None = None
 
     async def call(self, tool: ToolDescription, args: Mapping[str, object]) -> list[JsonObject]:
         """Call a tool; may be called in any event loop. Raises ``ToolFailedError``."""
-        return await self._thread.run(self._call(tool, args))
+        return await self.thread.run(self._call(tool, args))
 
     async def _call(self, tool: ToolDescription, args: Mapping[str, object]) -> list[JsonObject]:
         name = self.server.name
@@ -127,7 +126,7 @@ class McpServerProcess:
 
     async def prepare(self) -> None:
         """Start it if it should run, and wait a bounded time for that, in any event loop."""
-        await self._thread.run(self._prepare())
+        await self.thread.run(self._prepare())
 
     async def _prepare(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -175,7 +174,7 @@ class McpServerProcess:
 
         reason = ""
         try:
-            async with open_session(self.server, self._workspace, self._sandbox) as session:
+            async with open_session(self.server, self.workspace, self.sandbox) as session:
                 self._session = session
                 self._set_offer(session.tools)
                 started.set_result(None)

@@ -12,6 +12,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,6 @@ class _Pipes:
 
     async def read(self, to_us: Incoming) -> None:
         """Read its output to the end, or until there is more than anybody could need."""
-        assert self._process.stdout is not None
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             while line := await self._read_line():
                 self._unasked += 1
@@ -246,23 +246,23 @@ async def open_http(
         yield streams
 
 
+@dataclass(frozen=True)
 class _Bounded(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, failure: Failure) -> None:
-        self._stream = stream
-        self._failure = failure
+    stream: httpx2.AsyncByteStream
+    failure: Failure
 
     @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
         left, rest = MAX_BYTES, b""
-        async for block in self._stream:
+        async for block in self.stream:
             left -= len(block)
             if left < 0:
-                self._failure.report(f"it sent an answer of more than {MAX_BYTES} bytes")
-                raise httpx2.ReadError(self._failure.reason)
+                self.failure.report(f"it sent an answer of more than {MAX_BYTES} bytes")
+                raise httpx2.ReadError(self.failure.reason)
             lines, end, rest = (rest + block).rpartition(b"\n")
             yield mend_text(lines + end)
         yield mend_text(rest)
 
     @override
     async def aclose(self) -> None:
-        await self._stream.aclose()
+        await self.stream.aclose()
