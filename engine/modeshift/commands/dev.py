@@ -11,7 +11,7 @@ import threading
 import time
 import webbrowser
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import TextIO
@@ -99,15 +99,12 @@ def take_lock(file: Path, place: object, advice: str) -> TextIO:
 
 def find_server(settings: Settings) -> str | None:
     """The address of this clone's server, if one runs and works in the same workspace."""
-    try:
-        with get_lock_file().open("r") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                address, _, rest = lock.read().partition(", process ")
-                return address if rest.endswith(f", workspace {settings.workspace}") else None
-    except FileNotFoundError:
-        pass
+    with suppress(FileNotFoundError), get_lock_file().open("r") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            address, _, rest = lock.read().partition(", process ")
+            return address if rest.endswith(f", workspace {settings.workspace}") else None
     return None
 
 
@@ -200,9 +197,9 @@ def banner(settings: Settings, deps: AgentDeps, address: str) -> str:
             *own,
             f"modes      {', '.join(deps.catalog)}  (make modes says what they may do)",
             *(f"notice     {notice}" for notice in deps.notices),
-            *([f"workspace  {place}"] if has_workspace else []),
+            *[f"workspace  {place}"] * has_workspace,
             f"approvals  {settings.approvals}",
-            *([f"commands   {_describe_sandbox(deps)}  ({doctor})"] if has_workspace else []),
+            *[f"commands   {_describe_sandbox(deps)}  ({doctor})"] * has_workspace,
             f"token      {'asked for' if settings.tokens else 'none; this machine only'}",
             f"threads    {settings.open_database().name}",
             f"studio     https://smith.langchain.com/studio/?baseUrl={address}",
