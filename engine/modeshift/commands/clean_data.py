@@ -23,7 +23,13 @@ def main() -> Iterator[str]:
         return
     files = {"CHECKPOINTS": settings.checkpoints, "SESSIONS": settings.sessions}
     for name, file in files.items():
-        _check(name, file)
+        if file.exists():
+            with file.open("rb") as stream:
+                start = stream.read(len(SIGNATURE))
+            if start not in (b"", SIGNATURE):
+                raise ConfigurationError(
+                    f"{name}={str(file)!r} is not an SQLite database; left alone"
+                )
     for file in files.values():
         if any(map(_is_held, list_database_files(file))):
             raise ConfigurationError(
@@ -51,12 +57,3 @@ def _is_held(file: Path) -> bool:
     except OSError:
         return True
     return False
-
-
-def _check(name: str, file: Path) -> None:
-    if not file.exists():
-        return
-    with file.open("rb") as stream:
-        start = stream.read(len(SIGNATURE))
-    if start not in (b"", SIGNATURE):
-        raise ConfigurationError(f"{name}={str(file)!r} is not an SQLite database; left alone")

@@ -191,6 +191,9 @@ def banner(settings: Settings, deps: AgentDeps, address: str) -> str:
     shared, each = settings.workspaces, settings.workspaces_per
     place = f"{shared}, one for each {each}" if shared else settings.workspace
     has_workspace, doctor = deps.toolbox.has_workspace, "make doctor says what is enforced"
+    commands = "not sandboxed; every one asks"
+    if (sandbox := deps.toolbox.sandbox) is not None:
+        commands = f"in a sandbox, {'with the' if sandbox.has_network else 'no'} network"
     return "\n".join(
         (
             f"model      {model}",
@@ -199,7 +202,7 @@ def banner(settings: Settings, deps: AgentDeps, address: str) -> str:
             *(f"notice     {notice}" for notice in deps.notices),
             *[f"workspace  {place}"] * has_workspace,
             f"approvals  {settings.approvals}",
-            *[f"commands   {_describe_sandbox(deps)}  ({doctor})"] * has_workspace,
+            *[f"commands   {commands}  ({doctor})"] * has_workspace,
             f"token      {'asked for' if settings.tokens else 'none; this machine only'}",
             f"threads    {settings.open_database().name}",
             f"studio     https://smith.langchain.com/studio/?baseUrl={address}",
@@ -212,10 +215,3 @@ def format_address(host: str, port: int) -> str:
     """The address at which this machine reaches a server that listens there."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # all addresses
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _describe_sandbox(deps: AgentDeps) -> str:
-    sandbox = deps.toolbox.sandbox
-    if sandbox is None:
-        return "not sandboxed; every one asks"
-    return "in a sandbox, " + ("with the network" if sandbox.has_network else "no network")

@@ -150,7 +150,9 @@ class _Pipes:
                     continue  # many print a greeting
                 await to_us.send(SessionMessage(message))
         await asyncio.wait({self.reading_errors}, timeout=SECONDS_FOR_LAST_WORDS)
-        self._failure.report(f"its process ended{self._quote_errors()}{self._lacks}")
+        errors = to_one_line(self._errors.decode("utf-8", "replace").strip()[-300:])
+        said = f": {errors}" if errors else ""
+        self._failure.report(f"its process ended{said}{self._lacks}")
         to_us.close()
 
     async def _read_line(self) -> bytes:
@@ -177,10 +179,6 @@ class _Pipes:
         assert self._process.stderr is not None
         while block := await self._process.stderr.read(65536):
             self._errors = (self._errors + block)[-SHOWN_BYTES:]
-
-    def _quote_errors(self) -> str:
-        text = to_one_line(self._errors.decode("utf-8", "replace").strip()[-300:])
-        return f": {text}" if text else ""
 
 
 async def _end(process: Process, tasks: list["asyncio.Task[None]"]) -> None:
