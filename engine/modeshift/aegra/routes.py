@@ -42,7 +42,7 @@ async def follow_thread(request: Request) -> Response:
     tags: [Modes]
     """
     thread = request.path_params["id"]
-    shown = await thread_modes.call_server(request, "GET", f"/threads/{thread}")
+    shown = await thread_modes.call_thread(request, "GET")
     if not shown.is_success:
         return thread_modes.pass_on(shown)
 

@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import httpx
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import StateSnapshot
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from modeshift.calls.previews import Preview, list_changes, preview_call
+from modeshift.calls.previews import list_changes, preview_call
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.plain_data import JsonObject
 from modeshift.server.thread_modes import (
-    call_server,
+    call_thread,
     get_deps,
     get_request_store,
     pass_on,
@@ -36,7 +35,7 @@ async def read_question(request: Request) -> Response:
     tags: [Modes]
     responses: {"200": {description: "question, a preview (or null) of each call, is_cut_off"}}
     """
-    thread = await call_server(request, "GET", f"/threads/{request.path_params['id']}")
+    thread = await call_thread(request, "GET")
     has_run = thread.is_success and thread.json()["status"] == "busy"
     return await _answer(request, partial(_show_question, has_run=has_run))
 
@@ -54,8 +53,8 @@ async def list_files(request: Request) -> Response:
 
 
 async def _answer(request: Request, show: Callable[[AgentDeps, JsonObject], object]) -> Response:
-    answer = await call_server(request, "GET", f"/threads/{request.path_params['id']}/state")
-    if answer.status_code != httpx.codes.OK:
+    answer = await call_thread(request, "GET", "/state")
+    if not answer.is_success:
         return pass_on(answer)
     state = {"values": {}, **answer.json()}
     state["values"] = state["values"] or {}  # a list, as long as there are none
@@ -69,7 +68,7 @@ def _show_question(deps: AgentDeps, state: JsonObject, *, has_run: bool) -> Json
         cut_off = not has_run and is_cut_off(values, state["tasks"], interrupts)
         return {"question": None, "previews": [], "is_cut_off": cut_off}
     asked = interrupts[0]["value"]
-    previews: list[Preview | None] = [
+    previews = [
         preview_call(deps, call, str(values.get("mode")), values.get("written", ()))
         for call in asked["action_requests"]
     ]
@@ -91,7 +90,7 @@ async def undo_message(request: Request) -> Response:
     id, is_shown = request.path_params["id"], request.method != "POST"
     given = dict(request.query_params) if is_shown else await read_body(request)
     # This changes nothing: it fails for who may not change the thread, and so may not undo in it.
-    thread = await call_server(request, "PATCH", f"/threads/{id}", {"metadata": {}})
+    thread = await call_thread(request, "PATCH", body={"metadata": {}})
     if not thread.is_success:
         return pass_on(thread)
     if thread.json()["status"] == "busy":
@@ -122,8 +121,7 @@ class ServedThread:
         await self._call("POST", body=given)
 
     async def _call(self, method: str, of: str = "", body: object = None) -> JsonObject:
-        path = f"/threads/{self.request.path_params['id']}/state/{of}".rstrip("/")
-        answer = await call_server(self.request, method, path, body)
+        answer = await call_thread(self.request, method, f"/state/{of}".rstrip("/"), body)
         if not answer.is_success:
             raise InvalidInputError(f"the server refuses: {answer.text}")
         return dict(answer.json())

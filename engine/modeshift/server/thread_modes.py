@@ -89,7 +89,7 @@ async def read_mode(request: Request) -> Response:
     responses: {"200": {description: "mode, limit, approvals; is_pending until the run has them;
       remembered, the calls that run unasked as somebody has said always"}}
     """
-    thread = await call_server(request, "GET", _get_thread(request))
+    thread = await call_thread(request, "GET")
     if not thread.is_success:
         return pass_on(thread)
     deps, mailbox = await _get_parts(request)
@@ -121,12 +121,12 @@ async def set_mode(request: Request) -> Response:
       "422": {description: Names what there is}
     """
     deps, mailbox = await _get_parts(request)
-    path, thread = _get_thread(request), request.path_params["id"]
+    thread = request.path_params["id"]
     settings = check_settings(deps, await read_body(request))
     if not settings:
         raise InvalidInputError(f"give one of: {', '.join(SETTINGS)}")
     # This changes nothing: it fails for who may not change the thread, and so not set its mode.
-    changed = await call_server(request, "PATCH", path, {"metadata": {}})
+    changed = await call_thread(request, "PATCH", body={"metadata": {}})
     if not changed.is_success:
         return pass_on(changed)
     await put_settings(mailbox, thread, settings, partial(_read, request, mailbox))
@@ -143,7 +143,6 @@ async def _take_in(
     """Write the settings into the state; False if the present run, or the next, has to do it."""
     if not values:
         return False
-    path = f"{_get_thread(request)}/state"
     update, given = dict(news), [*values.get("forget", ()), *news.get("forget", ())]
     if given:
         waiting = list_remembered({"parents": values.get("parents", ())}, {})
@@ -152,13 +151,13 @@ async def _take_in(
         update |= forget(cast("State", {**values, "parents": []}), given)
     phase = values.get("phase", Phase.IDLE)
     if phase != Phase.IDLE:
-        state = (await call_server(request, "GET", path)).json()
+        state = (await call_thread(request, "GET", "/state")).json()
         if state.get("interrupts"):
             if phase != Phase.REVIEWING or await _is_same_question(deps, state["values"], update):
                 return False
             update["phase"] = Phase.IDLE.value
     # The server refuses it while a run goes on.
-    written = await call_server(request, "POST", path, {"values": update, "as_node": "intake"})
+    written = await call_thread(request, "POST", "/state", {"values": update, "as_node": "intake"})
     return written.is_success
 
 
@@ -230,7 +229,7 @@ async def _read(request: Request, mailbox: Mailbox) -> tuple[dict[str, Any], dic
     if is_opened():
         values = await read_newest(database, request.path_params["id"])
     if not is_opened() or values.get("subtask"):  # who waits for it is in earlier checkpoints
-        state = await call_server(request, "GET", f"{_get_thread(request)}/state")
+        state = await call_thread(request, "GET", "/state")
         values = dict(state.json()["values"] or {})
     return values, await mailbox.find_news(request.path_params["id"], values.get(REVISION, {}))
 
@@ -246,10 +245,6 @@ async def read_body(request: Request) -> dict[str, object]:
     return dict(body)
 
 
-def _get_thread(request: Request) -> str:
-    return f"/threads/{request.path_params['id']}"
-
-
 async def call_server(
     request: Request, method: str, path: str, body: object = None
 ) -> httpx.Response:
@@ -260,6 +255,13 @@ async def call_server(
     inner = httpx.ASGITransport(request.app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=inner, base_url=str(request.base_url)) as client:
         return await client.request(method, path, headers=headers, json=body)
+
+
+async def call_thread(
+    request: Request, method: str, part: str = "", body: object = None
+) -> httpx.Response:
+    """``call_server`` for the thread that the request names, or a part such as ``/state``."""
+    return await call_server(request, method, f"/threads/{request.path_params['id']}{part}", body)
 
 
 def pass_on(answer: httpx.Response) -> Response:
