@@ -233,14 +233,12 @@ async def _believe(*_: object) -> None:
 def read_content(result: types.CallToolResult) -> list[JsonObject]:
     """One text block with all text, and the image blocks behind it."""
     blocks = list(_read_blocks(result.content))
-    if result.structured_content is not None and not any(
-        block["type"] == "text" for block in blocks
-    ):
-        blocks.insert(0, _say(json.dumps(result.structured_content, ensure_ascii=False)))
-    images = [block for block in blocks if block["type"] == "image"]
-    if more := len(images) - MAX_IMAGES:
-        blocks += [_say(f"[{name_count(more, 'more image')} left out]")] if more > 0 else []
     texts = [block["text"] for block in blocks if block["type"] == "text"]
+    images = [block for block in blocks if block["type"] == "image"]
+    if result.structured_content is not None and not texts:
+        texts.append(json.dumps(result.structured_content, ensure_ascii=False))
+    if (more := len(images) - MAX_IMAGES) > 0:
+        texts.append(f"[{name_count(more, 'more image')} left out]")
     if any("\ufffd" in text for text in texts):
         texts.append("[what is no character is shown as \ufffd]")
     return [*([_say("\n\n".join(texts))] if texts else []), *images[:MAX_IMAGES]]

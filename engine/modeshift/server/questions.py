@@ -56,8 +56,8 @@ async def _answer(request: Request, show: Callable[[AgentDeps, JsonObject], obje
     answer = await call_thread(request, "GET", "/state")
     if not answer.is_success:
         return pass_on(answer)
-    state = {"values": {}, **answer.json()}
-    state["values"] = state["values"] or {}  # a list, as long as there are none
+    state = answer.json()
+    state["values"] = state.get("values") or {}  # a list, as long as there are none
     deps = await get_deps(request)
     return JSONResponse(await asyncio.to_thread(show, deps, state))
 
