@@ -20,11 +20,9 @@ from modeshift.terminal.plain import PlainPanel
 from modeshift.terminal.screen import has_cursor
 
 
-def main(
-    *, thread: str | None = None, mode: str | None = None, env_file: Path | None = None
-) -> Iterator[str]:
+def main(*, thread: str | None = None, mode: str | None = None) -> Iterator[str]:
     """Talk until the person leaves, and say how to go on with the thread. Raises ``UserError``."""
-    settings = load_settings(env_file)
+    settings = load_settings()
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ConfigurationError(
             "make chat needs a terminal; without one: make run MSG=..., docs/use/headless.md"
