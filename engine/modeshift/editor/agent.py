@@ -34,8 +34,7 @@ async def connect(editor: Editor) -> AsyncIterator["EditorAgent"]:
     settings = await asyncio.to_thread(load_settings)
     async with AsyncExitStack() as stack:
         try:
-            opened = open_agent(settings, file=settings.sessions)
-            agents = await stack.enter_async_context(opened)
+            agents = await stack.enter_async_context(open_agent(settings, file=settings.sessions))
             assert agents.database is not None, "of this process"
             sessions = Sessions.open(settings.sessions, agents.database)
             store = await stack.enter_async_context(sessions)
@@ -137,16 +136,14 @@ class EditorAgent:
         self, config_id: str, session_id: str, value: str | bool, **_: object
     ) -> schema.SetSessionConfigOptionResponse:
         """Take the user's choice of a mode, a model or the approvals."""
-        session = self._find(session_id)
-        options = await session.choose(config_id, value)
+        options = await self._find(session_id).choose(config_id, value)
         return schema.SetSessionConfigOptionResponse(config_options=options.config_options())
 
     async def prompt(
         self, prompt: Sequence[PromptBlock], session_id: str, **_: object
     ) -> schema.PromptResponse:
         """Run a turn to its end."""
-        session = self._find(session_id)
-        return schema.PromptResponse(stop_reason=await session.prompt(prompt))
+        return schema.PromptResponse(stop_reason=await self._find(session_id).prompt(prompt))
 
     async def cancel(self, session_id: str, **_: object) -> None:
         """Cancel the turn that is going on, and those behind it."""

@@ -186,8 +186,7 @@ def read_form(question: CallQuestion, answer: schema.CreateElicitationResponse) 
     values = answer.content or {}
     words, choice = values.get(WORDS), values.get(CHOICE)
     if isinstance(words, str) and words.strip():
-        decision = {"type": "respond", "message": words.strip()}
-        return Option(WORDS, words, "allow_once", decision)
+        return Option(WORDS, words, "allow_once", {"type": "respond", "message": words.strip()})
     return question.options[-1] if choice in (None, "") else question.get(choice)
 
 

@@ -133,8 +133,7 @@ class EditorSession:
         if (choice := parse_choice(blocks, options)) is not None:
             await self._obey(*choice)
             return "end_turn"
-        prompt = Prompt.parse(blocks, options, self._updates.folder)
-        task = self._start(prompt)
+        task = self._start(Prompt.parse(blocks, options, self._updates.folder))
         await self._turns[task].is_over.wait()
         # A turn that was cancelled before it began has no result.
         return task.result() if task.done() and not task.cancelled() else "cancelled"
@@ -174,10 +173,9 @@ class EditorSession:
         self.is_open = False
         if self._follow_up is not None:
             self._follow_up.cancel()
-        tasks = list(self._turns)
         self.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=CLEANUP_SECONDS)
+        if self._turns:
+            await asyncio.wait(self._turns, timeout=CLEANUP_SECONDS)
 
     async def leave(self) -> None:
         """Close because the editor is gone: an open question stays open."""
