@@ -6,7 +6,7 @@ docstrings is for ``/docs``.
 
 from dataclasses import asdict
 from functools import partial
-from typing import Any, cast
+from typing import cast
 from uuid import uuid4
 
 import httpx
@@ -30,7 +30,7 @@ from modeshift.storage.kept_threads import spell_thread
 from modeshift.storage.threads import read_newest
 from modeshift.threads.checks import check_settings
 from modeshift.threads.deps import AgentDeps
-from modeshift.threads.mailbox import REVISION, RIGHTS, SETTINGS, Mailbox
+from modeshift.threads.mailbox import REVISION, RIGHTS, SETTINGS, Mailbox, StateValues
 from modeshift.threads.state import State
 
 OURSELVES = "modeshift"
@@ -138,7 +138,7 @@ async def set_mode(request: Request) -> Response:
 
 
 async def _take_in(
-    request: Request, deps: AgentDeps, values: dict[str, Any], news: dict[str, Any]
+    request: Request, deps: AgentDeps, values: StateValues, news: StateValues
 ) -> bool:
     """Write the settings into the state; False if the present run, or the next, has to do it."""
     if not values:
@@ -161,9 +161,7 @@ async def _take_in(
     return written.is_success
 
 
-async def _is_same_question(
-    deps: AgentDeps, values: dict[str, Any], update: dict[str, Any]
-) -> bool:
+async def _is_same_question(deps: AgentDeps, values: StateValues, update: StateValues) -> bool:
     """Whether ``review`` will find that it is the same question after the update."""
     state = cast("State", {**values, **update, "messages": convert_to_messages(values["messages"])})
     return state["mode"] in deps.catalog and await judge_question(deps, state) is not None
@@ -224,7 +222,7 @@ async def get_request_store(request: Request) -> BaseStore:
     return store
 
 
-async def _read(request: Request, mailbox: Mailbox) -> tuple[dict[str, Any], dict[str, Any]]:
+async def _read(request: Request, mailbox: Mailbox) -> tuple[StateValues, StateValues]:
     """The state, and the settings that it has not taken in yet."""
     if is_opened():
         values = await read_newest(database, request.path_params["id"])
@@ -270,8 +268,8 @@ def pass_on(answer: httpx.Response) -> Response:
 
 
 def _show(
-    deps: AgentDeps, values: dict[str, Any], news: dict[str, Any], *, is_pending: bool
-) -> dict[str, Any]:
+    deps: AgentDeps, values: StateValues, news: StateValues, *, is_pending: bool
+) -> dict[str, object]:
     now = {"mode": deps.catalog.default, "limit": None, "approvals": deps.approvals.value}
     now |= {key: values[key] for key in RIGHTS if key in values}
     now |= {key: news[key] for key in RIGHTS if key in news}
