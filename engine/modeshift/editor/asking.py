@@ -198,14 +198,13 @@ class EditorGone(Exception):  # noqa: N818  # not an error
     """The connection is closed; a question stays open."""
 
 
-async def ask_in_editor(
-    config: SessionConfig, updates: SessionUpdates, interrupt: Interrupt
-) -> Run | None:
+async def ask_in_editor(config: SessionConfig, interrupt: Interrupt) -> Run | None:
     """The run with the answer; None to wait for one in the chat, or once another mode is chosen.
 
     Raises ``TurnDismissed``, ``EditorGone``, and ``RequestError`` if the editor cannot ask.
     """
     request: Request = interrupt.value
+    updates = config.updates
     deps, approvals = config.loaded.deps, config.options.approvals
     values = (await config.thread.state()).values
     # A node's own question stays: the node takes in no mode, and would ask again at once.

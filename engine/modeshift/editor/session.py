@@ -13,7 +13,6 @@ from langchain_core.runnables import RunnableConfig
 
 from modeshift.configuration.loading import AgentCache
 from modeshift.editor.asking import EditorGone, TurnDismissed
-from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.files import EditorFiles, McpServer, take_servers
 from modeshift.editor.options import Options
 from modeshift.editor.session_config import SessionConfig
@@ -42,8 +41,8 @@ class EditorSession:
         self.is_open = False
         self._editor = editor
         self._store = store
-        self._updates = SessionUpdates(editor, record, lambda: self._config.loaded.deps)
-        self._config = SessionConfig(record, agents, store, self._updates)
+        self._config = SessionConfig(editor, record, agents, store)
+        self._updates = self._config.updates
         self._lock = asyncio.Lock()
         self._turns: dict[asyncio.Task[StopReason], Turn] = {}
         """The turns that are running or waiting."""
@@ -185,7 +184,7 @@ class EditorSession:
 
     def _start(self, prompt: Prompt) -> asyncio.Task[StopReason]:
         files = EditorFiles(self._editor, self.id, self._updates.folder)
-        turn = Turn(prompt, self._config, self._updates, files, self._holds_question)
+        turn = Turn(prompt, self._config, files, self._holds_question)
         self._holds_question = False
         task = asyncio.create_task(self._run_turn(turn))
         self._turns[task] = turn

@@ -22,6 +22,7 @@ from modeshift.configuration.prices import CURRENCY, load_prices
 from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.options import Options
 from modeshift.editor.store import Record, Sessions
+from modeshift.editor.transport import Editor
 from modeshift.models.usage import Usage, add_usage
 from modeshift.modes.errors import InvalidInputError, UserError
 from modeshift.modes.phases import Phase
@@ -43,10 +44,9 @@ class SessionConfig:
     loaded: CachedAgent
     """The agent for the folder and the chosen model."""
 
-    def __init__(
-        self, record: Record, agents: AgentCache, store: Sessions, updates: SessionUpdates
-    ) -> None:
+    def __init__(self, editor: Editor, record: Record, agents: AgentCache, store: Sessions) -> None:
         self.record = record
+        self.updates = SessionUpdates(editor, record, lambda: self.loaded.deps)
         config = RunnableConfig(
             configurable={"thread_id": record.id}, max_concurrency=MAX_CONCURRENCY
         )
@@ -58,7 +58,6 @@ class SessionConfig:
         """The MCP servers that the editor has for this session."""
         self._agents = agents
         self._store = store
-        self._updates = updates
         self._lock = asyncio.Lock()
         self._stored = {"mode": "", "approvals": ""}
         """Both as they are in the thread's state."""
@@ -143,7 +142,7 @@ class SessionConfig:
         self._usage = state.values.get("usage", Usage())
         await self._read_news(state.values.get(REVISION, {}))
         is_waiting = bool(state.interrupts) and not self.mode_is_pending.is_set()
-        await self._updates.catch_up(state.values, is_waiting=is_waiting)
+        await self.updates.catch_up(state.values, is_waiting=is_waiting)
 
     async def open_question(self) -> Interrupt | None:
         """The question that waits for a person; choosing a mode withdraws it."""
@@ -164,7 +163,7 @@ class SessionConfig:
                 self._news[option] = chosen
                 self._note_pending_mode()
             if self.mode_is_pending.is_set() and not self.running.locked():
-                await self._updates.end_open_calls(WITHDRAWN)
+                await self.updates.end_open_calls(WITHDRAWN)
             await self.show()
 
     async def list_allowed(self, forget: str) -> str:
@@ -229,7 +228,7 @@ class SessionConfig:
         ):
             if self._shown.get(name) != value:
                 self._shown[name] = value
-                await self._updates.send(update)
+                await self.updates.send(update)
         await self._show_usage()
 
     async def _show_usage(self) -> None:
@@ -245,8 +244,8 @@ class SessionConfig:
             settings = self._agents.settings
             cost = await asyncio.to_thread(lambda: load_prices(settings).find_cost(taken))
         except UserError as error:
-            await self._updates.show_notice(str(error))
+            await self.updates.show_notice(str(error))
         else:
             if cost is not None:
                 update.cost = Cost(amount=float(cost), currency=CURRENCY)
-        await self._updates.send(update)
+        await self.updates.send(update)

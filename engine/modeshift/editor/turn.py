@@ -18,7 +18,6 @@ from langgraph.types import Interrupt
 
 from modeshift.calls.requests import Request
 from modeshift.editor.asking import EditorGone, TurnDismissed, ask_in_editor
-from modeshift.editor.display.updates import SessionUpdates
 from modeshift.editor.files import EditorFiles, Folder
 from modeshift.editor.options import COMPACT, Options
 from modeshift.editor.session_config import SessionConfig
@@ -140,7 +139,6 @@ class Turn:
 
     prompt: Prompt
     config: SessionConfig
-    updates: SessionUpdates
     files: EditorFiles
     asks_first: bool
     """Whether the question that is open is asked before the message is taken."""
@@ -170,7 +168,7 @@ class Turn:
             await _finish(self._clean_up())
             raise
         except Exception as error:
-            await self.updates.end_open_calls()
+            await self.config.updates.end_open_calls()
             if isinstance(error, GraphRecursionError):
                 return "max_turn_requests"
             raise
@@ -185,7 +183,7 @@ class Turn:
             await config.choose("mode", prompt.mode)
         if prompt.content:
             await config.change(title=config.record.title or prompt.title)
-        await self.updates.send(
+        await config.updates.send(
             SessionInfoUpdate(
                 session_update="session_info_update",
                 title=config.record.title,
@@ -215,7 +213,7 @@ class Turn:
 
     async def _run_graph(self, run: Run, interrupt: Interrupt | None = None) -> StopReason:
         """Run to the end, from the beginning of a run or from an open question."""
-        config, updates, goes_on = self.config, self.updates, False
+        config, updates, goes_on = self.config, self.config.updates, False
         while True:
             try:
                 interrupt = interrupt or await self._show_run(run, goes_on=goes_on)
@@ -225,7 +223,7 @@ class Turn:
                 continue
             if interrupt is None:
                 return "max_tokens" if updates.was_cut_off else "end_turn"
-            answer, interrupt = await ask_in_editor(config, updates, interrupt), None
+            answer, interrupt = await ask_in_editor(config, interrupt), None
             if answer is None and not config.mode_is_pending.is_set():
                 return "end_turn"
             run, goes_on = answer or config.thread.go_on(), answer is None
@@ -248,7 +246,7 @@ class Turn:
         return interrupt
 
     async def _show(self, event: RunEvent) -> None:
-        updates = self.updates
+        updates = self.config.updates
         match event:
             case Chunk(message):
                 await updates.show_chunk(message)
@@ -296,7 +294,7 @@ class Turn:
         except (UserError, sqlite3.Error) as error:  # the turn ends all the same
             log.warning("after a cancel: %s", error)
         finally:
-            await self.updates.end_open_calls()
+            await self.config.updates.end_open_calls()
 
 
 async def _finish(doing: Coroutine[object, object, None]) -> None:
