@@ -202,7 +202,7 @@ async def open_session(
         async with AsyncExitStack() as stack:
             try:
                 if server.url is not None:
-                    transport: Any = open_http(server.url, server.headers, server.timeout, failure)
+                    transport: Any = open_http(server, failure)
                 else:
                     program = await asyncio.to_thread(build_program, server, workspace, sandbox)
                     transport = open_stdio(program, failure)

@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -213,11 +213,11 @@ SECONDS_TO_LISTEN = 1
 
 
 @asynccontextmanager
-async def open_http(
-    url: str, headers: Mapping[str, str], seconds: float, failure: Failure
-) -> AsyncIterator[Any]:
-    """Streams of messages to and from the address."""
-    sent = {**headers, "Accept-Encoding": "identity"}  # a few bytes could be gigabytes
+async def open_http(server: Server, failure: Failure) -> AsyncIterator[Any]:
+    """Streams of messages to and from the server's address."""
+    url = server.url
+    assert url is not None
+    sent = {**server.headers, "Accept-Encoding": "identity"}  # a few bytes could be gigabytes
 
     async def bound(response: httpx2.Response) -> None:
         if response.headers.get("content-encoding", "identity") != "identity":
@@ -232,13 +232,12 @@ async def open_http(
     def build_client() -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
             headers=sent,
-            timeout=httpx2.Timeout(CONNECT_SECONDS, read=max(seconds, IDLE_SECONDS)),
+            timeout=httpx2.Timeout(CONNECT_SECONDS, read=max(server.timeout, IDLE_SECONDS)),
             event_hooks={"request": [slow_down], "response": [bound]},
         )
 
-    client = await asyncio.to_thread(build_client)  # it reads certificates
     async with (
-        client,
+        await asyncio.to_thread(build_client) as client,  # it reads certificates
         streamable_http_client(url, http_client=client, max_sse_event_size=MAX_BYTES) as streams,
     ):
         yield streams
