@@ -200,8 +200,7 @@ class Panel:
     async def read_answer(self, prompt: str, default: str = "") -> str:
         """An answer in words, which the history does not keep; raises ``WentBackError`` for Esc."""
         shown, self._prompt = self._prompt, prompt
-        self._answer.text = default
-        self._answer.cursor_position = len(default)
+        self._answer.document = Document(default)
         try:
             text = await self._read("answer")
         except WentBackError:
@@ -240,8 +239,8 @@ class Panel:
     def take_back(self) -> None:
         """Put the messages that were kept into the input again, before what is typed there."""
         if self._kept:
-            self._message.text = "\n".join([*self._kept, self._message.text]).rstrip("\n")
-            self._message.cursor_position = len(self._message.text)
+            kept = "\n".join([*self._kept, self._message.text])
+            self._message.document = Document(kept.rstrip("\n"))
             self._kept.clear()
 
     async def _read(self, what: Reading) -> str:
