@@ -37,7 +37,7 @@ _NEWEST = (
 def _describe(title: object, changed: str | None, mode: object, *, waits: bool) -> str:
     when = datetime.fromisoformat(changed).astimezone() if changed else None
     parts = [title or "(no message)", when and f"{when:%d %b %H:%M}", mode]
-    return " · ".join([*(str(part) for part in parts if part), *["waits for you"] * waits])
+    return " · ".join(str(part) for part in (*parts, waits and "waits for you") if part)
 
 
 @dataclass(frozen=True)

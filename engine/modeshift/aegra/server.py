@@ -14,11 +14,10 @@ from starlette.responses import JSONResponse
 from modeshift.aegra.auth import auth
 from modeshift.aegra.claims import BindSharedAnswers, get_claims
 from modeshift.aegra.run_claims import Refusals, RunClaims
-from modeshift.configuration.settings import load_settings
 from modeshift.modes.errors import ConfigurationError, StorageError
 from modeshift.server.answers import OneSpelling
 from modeshift.server.app import Page
-from modeshift.server.checkpointer import database
+from modeshift.server.checkpointer import database, settings
 from modeshift.server.gate import Gate
 from modeshift.server.operations import Operations
 
@@ -65,12 +64,11 @@ async def _say_ok(_: Request) -> JSONResponse:
 
 
 app.add_route("/ok", _say_ok)  # here, as Aegra asks for no token then
-_settings = load_settings()
 # The last one is the outermost: Aegra's own, which make text/plain JSON, come after the gate.
-app.add_middleware(BindSharedAnswers, names_questions=not _settings.bound_answers)
+app.add_middleware(BindSharedAnswers, names_questions=not settings.bound_answers)
 app.add_middleware(OneSpelling)
 app.add_middleware(RunClaims, claims=get_claims())
 app.add_middleware(Refusals)
 app.add_middleware(Page)
 app.add_middleware(Operations)
-app.add_middleware(Gate, origins=_settings.allowed_origins, has_token=bool(_settings.tokens))
+app.add_middleware(Gate, origins=settings.allowed_origins, has_token=bool(settings.tokens))
