@@ -14,15 +14,14 @@ class Printer:
 
     def __init__(self, app: Application[None]) -> None:
         self._app = app
-        self._printed, self._is_due, self._wrote = list[str](), False, 0.0
+        self._printed, self._wrote = list[str](), 0.0
 
     def print(self, text: str) -> None:
         """Print lines, soon."""
-        self._printed.append(text)
-        if not self._is_due:
-            self._is_due = True
+        if not self._printed:
             loop = asyncio.get_running_loop()
             loop.call_at(max(self._wrote + BURST, loop.time()), self._write)
+        self._printed.append(text)
 
     def _write(self) -> None:
         if not self._printed:
@@ -34,9 +33,9 @@ class Printer:
         self._app.output.flush()
         self._app.invalidate()
         loop = asyncio.get_running_loop()
-        self._wrote, self._is_due = loop.time(), end < len(text)
-        self._printed = [text[end:]] if self._is_due else []
-        if self._is_due:
+        self._wrote, rest = loop.time(), text[end:]
+        self._printed = [rest] if rest else []
+        if rest:
             loop.call_soon(self._write)
 
     async def drain(self) -> None:
