@@ -84,15 +84,12 @@ def parse_choice(blocks: Sequence[PromptBlock], options: Options) -> tuple[str, 
 
 def _parse_content(blocks: Sequence[PromptBlock], folder: Folder) -> Content:
     text, images = "", list[dict[str, str]]()
-    previous: object = None
+    is_behind_text = False
     for block in blocks:
         match block:
             case schema.TextContentBlock():
                 # Text around a mentioned file brings its own spaces; two texts are two lines.
-                starts_line = (
-                    isinstance(previous, schema.TextContentBlock) and previous.text[-1:] != "\n"
-                )
-                text += f"\n{block.text}" if starts_line else block.text
+                text += f"\n{block.text}" if is_behind_text else block.text
             case schema.ResourceContentBlock():
                 text += _name_resource(block.uri, block.name, folder)
             case schema.EmbeddedResourceContentBlock(resource=resource):
@@ -103,11 +100,12 @@ def _parse_content(blocks: Sequence[PromptBlock], folder: Folder) -> Content:
             case schema.ImageContentBlock():
                 image = {"type": "image", "base64": block.data, "mime_type": block.mime_type}
                 images.append(image)
+                continue
             case _:
                 raise InvalidInputError(
                     f"a message cannot contain {block.type}; it can contain text and images"
                 )
-        previous = previous if isinstance(block, schema.ImageContentBlock) else block
+        is_behind_text = isinstance(block, schema.TextContentBlock) and block.text[-1:] != "\n"
     if not images:
         return text if text.strip() else ""
     return [*([{"type": "text", "text": text}] if text.strip() else []), *images]

@@ -85,8 +85,8 @@ class Chat:
 
     def list_commands(self) -> Mapping[str, str]:
         """The modes and commands behind ``/``, each with a sentence."""
-        modes = {slug: mode.name for slug, mode in self._deps.catalog.items()}
-        return {**{slug: f"change to {name} mode" for slug, name in modes.items()}, **COMMANDS}
+        modes = self._deps.catalog.items()
+        return {**{slug: f"change to {mode.name} mode" for slug, mode in modes}, **COMMANDS}
 
     async def run(self, mode: str | None, told: str) -> None:
         """Show the text ``told`` and the thread, and go on with it in ``mode``.
