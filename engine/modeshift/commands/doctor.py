@@ -108,21 +108,19 @@ def _check_commands(settings: Settings) -> Iterator[str]:
 
 def _check_modes(deps: AgentDeps) -> Iterator[str]:
     """Whether commands can change the workspace in modes that may not edit every file."""
+    has_none = deps.toolbox.sandbox is None
     for slug, mode in deps.catalog.items():
         restriction = deps.seat(slug).edit_restriction
         if mode.is_closed_off("command"):
-            has_none = deps.toolbox.sandbox is None
             how = "are not there, as there is no" if has_none else "run unasked in a read-only"
             yield _say(NO if has_none else YES, f"commands in {slug} mode {how} sandbox")
+        elif restriction is None or mode.grant("command") is None:
             continue
-        if restriction is None or mode.grant("command") is None:
-            continue
-        if deps.toolbox.sandbox is None:
+        elif has_none:
             text = f"commands in {slug} mode can change the workspace, if you approve them"
             yield _say(NO, text, f"although {restriction}")
         else:
-            text = f"commands in {slug} mode cannot change the workspace"
-            yield _say(YES, text, restriction)
+            yield _say(YES, f"commands in {slug} mode cannot change the workspace", restriction)
 
 
 def _check_models(deps: AgentDeps) -> Iterator[str]:
