@@ -27,6 +27,7 @@ SERVED = str(uuid5(UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8"), GRAPH))
 """The id of the server's own assistant, as ``langgraph_api.graph`` makes it."""
 auth = Auth()
 Filter = Auth.types.FilterType | None
+HTTPException = Auth.exceptions.HTTPException
 TOKENS = settings.tokens
 """Users by token; empty if no token is asked for."""
 
@@ -41,9 +42,7 @@ async def authenticate(authorization: str | None) -> Auth.types.MinimalUserDict:
         name for token, name in TOKENS.items() if compare_digest(token.encode(), sent.encode())
     ]
     if scheme.lower() != "bearer" or not names:
-        raise Auth.exceptions.HTTPException(
-            status_code=401, detail="send 'Authorization: Bearer <token>', as in AUTH_TOKEN"
-        )
+        raise HTTPException(401, "send 'Authorization: Bearer <token>', as in AUTH_TOKEN")
     return {"identity": names[0], "is_authenticated": True}
 
 
@@ -98,7 +97,7 @@ async def own_updates(ctx: Auth.types.AuthContext, value: Any) -> Filter:
 async def own_deletions(ctx: Auth.types.AuthContext, value: Any) -> Filter:
     """Only the owner may delete a thread, and only as a whole; raises a 422."""
     if value.get("run_id") is not None:
-        raise Auth.exceptions.HTTPException(422, "a run cannot be deleted; delete the thread")
+        raise HTTPException(422, "a run cannot be deleted; delete the thread")
     await get_served_cache()  # deletes what else is stored of the thread
     return _add_owner(ctx, value)
 
@@ -108,16 +107,14 @@ async def _refuse_others_thread(ctx: Auth.types.AuthContext, thread_id: object) 
         return
     owners = await owners_of(database, str(thread_id))
     if owners and owners - {None} != {ctx.user.identity}:
-        raise Auth.exceptions.HTTPException(
-            status_code=409, detail=f"thread {thread_id} is another user's, or made without a token"
-        )
+        raise HTTPException(409, f"thread {thread_id} is another user's, or made without a token")
 
 
 def _refuse_rollback(action: str | None) -> None:
     if action == "rollback":
-        raise Auth.exceptions.HTTPException(
-            status_code=422,
-            detail="'rollback' is not possible with this checkpointer, and the thread would hang; "
+        raise HTTPException(
+            422,
+            "'rollback' is not possible with this checkpointer, and the thread would hang; "
             "use 'interrupt'",
         )
 
@@ -149,15 +146,13 @@ async def own_assistants(ctx: Auth.types.AuthContext, value: JsonObject) -> Any:
     """
     check_config(value.get("config"), value.get("context"))
     if str(value.get("assistant_id")) == SERVED and ctx.action in ("update", "delete"):
-        raise Auth.exceptions.HTTPException(403, "the server's own assistant cannot be changed")
+        raise HTTPException(403, "the server's own assistant cannot be changed")
     if not TOKENS:
         return None
     if ctx.action in ("read", "search"):
         return {"$or": [{"owner": ctx.user.identity}, {"created_by": "system"}]}
     if (value.get("metadata") or {}).get("created_by") == "system":
-        raise Auth.exceptions.HTTPException(
-            status_code=403, detail="created_by 'system' is for the server's own assistants"
-        )
+        raise HTTPException(403, "created_by 'system' is for the server's own assistants")
     return _add_owner(ctx, value)
 
 
@@ -167,7 +162,7 @@ async def own_store(ctx: Auth.types.AuthContext, value: JsonObject) -> None:
     if TOKENS:
         value["namespace"] = (ctx.user.identity, *(value.get("namespace") or ()))
     if NAMESPACE in (value.get("namespace") or ())[:1]:
-        raise Auth.exceptions.HTTPException(403, f"the namespace {NAMESPACE!r} is the server's own")
+        raise HTTPException(403, f"the namespace {NAMESPACE!r} is the server's own")
 
 
 Count = Annotated[int, Field(ge=1)]
