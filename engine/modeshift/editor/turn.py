@@ -73,11 +73,11 @@ class Prompt:
 def parse_choice(blocks: Sequence[PromptBlock], options: Options) -> tuple[str, str] | None:
     """The option and the value of a message that is nothing but a choice."""
     match blocks:
-        case [schema.TextContentBlock(text=text)]:
-            choice = options.parse_command(text)
-            if choice and choice[0] in options.modes:
-                return None if choice[1].strip() else ("mode", choice[0])
-            return (choice[0], choice[1].strip()) if choice and choice[0] != COMPACT else None
+        case [schema.TextContentBlock(text=text)] if command := options.parse_command(text):
+            name, value = command[0], command[1].strip()
+            if name in options.modes:
+                return None if value else ("mode", name)
+            return None if name == COMPACT else (name, value)
     return None
 
 
