@@ -11,6 +11,7 @@ from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.store.base import BaseStore
 
 from modeshift.configuration.databases import make_private
@@ -80,13 +81,9 @@ async def owners_of(database: Database, thread_id: str) -> set[str | None]:
 
 async def read_questions() -> list[float]:
     """When each question was asked that waits for a person, in seconds since 1970."""
-    return [_get_time(UUID(id)) for id in await list_questions(database)]
-
-
-def _get_time(id: UUID) -> float:
-    """The time in an id of version 6, as checkpoints have: ticks of 100 ns since October 1582."""
-    ticks = (id.int >> 80 << 12) | (id.int >> 64 & 0xFFF)
-    return ticks / 1e7 - 12_219_292_800
+    # A checkpoint's id has its time, in ticks of 100 ns since October 1582.
+    times = [checkpoint_ids.UUID(id).time for id in await list_questions(database)]
+    return [ticks / 1e7 - 12_219_292_800 for ticks in times]
 
 
 async def restore_lists(database: Database) -> None:
