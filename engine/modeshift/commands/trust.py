@@ -39,7 +39,10 @@ def main(*, show: bool = False, revoke: bool = False) -> Iterator[str | YesOrNo]
     if not files and not any(servers):
         yield f"{workspace.root} has no modes or rules of its own; there is nothing to trust"
     elif show:
-        yield from _show(files)
+        for name, text in files.texts.items():
+            yield f"{name}:"
+            yield from (f"  | {escape_invisible(line.expandtabs())}" for line in text.splitlines())
+        yield from _list_problems(files)
         yield from _show_servers(servers, settings)
         return
     if files:
@@ -52,13 +55,6 @@ def main(*, show: bool = False, revoke: bool = False) -> Iterator[str | YesOrNo]
         yield "SHOW=1 shows the files in full, REVOKE=1 takes the trust back"
         trust.trust(workspace.root, files.digests)
     yield from _trust_servers(servers, settings, workspace)
-
-
-def _show(files: ProjectFiles) -> Iterator[str]:
-    for name, text in files.texts.items():
-        yield f"{name}:"
-        yield from (f"  | {escape_invisible(line.expandtabs())}" for line in text.splitlines())
-    yield from _list_problems(files)
 
 
 def _list_contents(files: ProjectFiles, workspace: Workspace) -> Iterator[str]:
