@@ -211,7 +211,11 @@ class OneSpelling:
         """Pass the request on, with the id of a new thread as it is spelled; or a 422."""
         if get_line(scope) in ("POST /threads", "POST /modeshift/threads"):
             try:
-                body = _spell(await Request(scope, receive).body())
+                body = await Request(scope, receive).body()
+                if "thread_id" in (given := _read_object(body)):
+                    if (id := given.pop("thread_id")) is not None:
+                        given["thread_id"] = spell_thread(id)
+                    body = json.dumps(given).encode()
             except ClientDisconnect:
                 return
             except (InvalidInputError, RecursionError) as error:
@@ -219,12 +223,3 @@ class OneSpelling:
                 return
             scope, receive = with_body(scope, receive, body)
         await self.app(scope, receive, send)
-
-
-def _spell(body: bytes) -> bytes:
-    given = _read_object(body)
-    if "thread_id" not in given:
-        return body
-    if (id := given.pop("thread_id")) is not None:
-        given["thread_id"] = spell_thread(id)
-    return json.dumps(given).encode()
