@@ -93,7 +93,12 @@ class Cards:
                 pattern = await self.panel.read_answer("  pattern> ", action["pattern"])
                 return {"type": "approve", "remember": pattern}
             case "comment":
-                return await self._comment(action["plan"]["text"])
+                plan = action["plan"]["text"]
+                text = await run_in_terminal(lambda: edit_text(plan), in_executor=True)
+                if message := list_comments(plan, text or ""):
+                    return {"type": "reject", "message": message}
+                self.screen.words("Begin a comment with > below a line." if text else NO_EDITOR)
+                raise WentBackError
             case "e":
                 args = await self._edit(args)
             case "m":
@@ -101,14 +106,6 @@ class Cards:
             case _:
                 return await self._reject()
         return {"type": "edit", "edited_action": {"name": action["name"], "args": args}}
-
-    async def _comment(self, plan: str) -> GivenDecision:
-        """A no, with what the person writes below lines of the plan; raises ``WentBackError``."""
-        text = await run_in_terminal(lambda: edit_text(plan), in_executor=True)
-        if message := list_comments(plan, text or ""):
-            return {"type": "reject", "message": message}
-        self.screen.words("Begin a comment with > below a line." if text else NO_EDITOR)
-        raise WentBackError
 
     async def _preview(self, action: ActionRequest) -> Preview | None:
         mode, written = str(self.state.get("mode")), self.state.get("written") or []
