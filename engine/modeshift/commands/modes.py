@@ -19,7 +19,7 @@ from modeshift.modes.policy import Approvals, find_risk, list_free_commands, ver
 from modeshift.modes.rules.permissions import Kind
 from modeshift.threads.compiled import with_known_tools
 from modeshift.threads.deps import AgentDeps
-from modeshift.tools.server_tools import ManagedServer, Offer, ServerPool, open_pool
+from modeshift.tools.server_tools import ManagedServer, NoPool, Offer, ServerPool, open_pool
 
 
 def main(mode: str | None = None, *, prompt: bool = False, start: bool = False) -> Iterator[str]:
@@ -164,7 +164,7 @@ def _with_server_tools(deps: AgentDeps, *, start: bool) -> AgentDeps:
     """Add the trusted tools of MCP servers; with ``start``, those that the servers list now."""
     if start:
         pool = open_pool()
-        if not isinstance(pool, str):
+        if not isinstance(pool, NoPool):
             asyncio.run(_start_all(deps, pool))
     else:
         for server in deps.servers:

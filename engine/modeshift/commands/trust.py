@@ -16,7 +16,7 @@ from modeshift.modes.errors import ToolFailedError
 from modeshift.modes.files import parse_modes
 from modeshift.modes.mode import Level, Mode
 from modeshift.modes.plain_text import escape_invisible, make_readable, name_count, to_one_line
-from modeshift.tools.server_tools import open_pool
+from modeshift.tools.server_tools import NoPool, open_pool
 from modeshift.tools.servers import ToolDescription
 from modeshift.tools.toolbox import tool_specs
 from modeshift.tools.workspace.workspace import Workspace
@@ -105,9 +105,9 @@ def _trust_servers(
 ) -> Iterator[str | YesOrNo]:
     """Show each server; once a person wants it started, its tools; record what is accepted."""
     pool = open_pool()
-    if isinstance(pool, str):
+    if isinstance(pool, NoPool):
         yield from _show_servers(project, settings)
-        yield from [f"none of these can be trusted: {pool}"] if project.entries else []
+        yield from [f"none of these can be trusted: {pool.problem}"] if project.entries else []
         return
     sandbox, trust = build_commands(settings).sandbox, TrustFile(settings.trust_file)
     trusted = trust.trusted_servers(workspace.root)

@@ -40,7 +40,7 @@ from modeshift.tools.processes.sandboxes import (
     SandboxOptions,
     find_sandbox,
 )
-from modeshift.tools.server_tools import ManagedServer, ServerPool, open_pool
+from modeshift.tools.server_tools import ManagedServer, NoPool, ServerPool, open_pool
 from modeshift.tools.servers import Server
 from modeshift.tools.toolbox import build_toolbox, tool_specs
 from modeshift.tools.workspace.workspace import Workspace
@@ -76,7 +76,7 @@ class AgentLoader:
         settings: Settings,
         started_calls: StartedCalls | None = None,
         servers: tuple[Server, ...] = (),
-        pool: ServerPool | str | None = None,
+        pool: ServerPool | NoPool | None = None,
     ) -> None:
         """Make the default workspace; one that the user names must exist, if a tool needs one.
 
@@ -129,11 +129,11 @@ class AgentLoader:
         if any(server.command for server in configured):
             self._make_folder()  # commands run there
         servers: Sequence[ManagedServer] = ()
-        if not isinstance(self._pool, str):
+        if not isinstance(self._pool, NoPool):
             servers = self._pool.assign(self, configured, self._workspace, self._commands.sandbox)
         elif configured:
             names = ", ".join(repr(server.name) for server in configured)
-            notices.append(f"no MCP server is started ({names}): {self._pool}")
+            notices.append(f"no MCP server is started ({names}): {self._pool.problem}")
         deps = AgentDeps(
             loaded.catalog,
             toolbox,

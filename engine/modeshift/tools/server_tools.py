@@ -64,12 +64,19 @@ class ServerPool(Protocol):
         """Start it, list its tools, end it. Raises ``ToolFailedError``."""
 
 
-def open_pool() -> ServerPool | str:
-    """The pool of the part ``mcp``, or why no server can be started; nothing is started yet."""
+@dataclass(frozen=True)
+class NoPool:
+    """Why no server can be started, and what the user can do about it."""
+
+    problem: str
+
+
+def open_pool() -> ServerPool | NoPool:
+    """The pool of the part ``mcp``; nothing is started yet."""
     try:
         pool: ServerPool = load(SERVER_POOLS, "mcp")()
     except ConfigurationError as error:
-        return str(error)
+        return NoPool(str(error))
     return pool
 
 
