@@ -5,8 +5,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
-from itertools import takewhile
-from operator import eq
 from typing import Literal
 
 from modeshift.modes.plain_data import JsonObject
@@ -75,7 +73,11 @@ def _write(value: JsonObject) -> str:
 
 def _describe_change(old: str, new: str) -> str:
     """Both texts from a little before the first difference, which may be far into them."""
-    start = max(sum(takewhile(bool, map(eq, old, new))) - 30, 0)
+    pairs = enumerate(zip(old, new, strict=False))
+    end = next(
+        (place for place, (before, other) in pairs if before != other), min(len(old), len(new))
+    )
+    start = max(end - 30, 0)
     was, now = (f"{'...' if start else ''}{to_one_line(text[start:], 200)}" for text in (old, new))
     return f"was '{was}', is now '{now}'"
 
