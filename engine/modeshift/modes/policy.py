@@ -43,8 +43,9 @@ def has_only_read_tools(mode: Mode) -> bool:
 
     Such is a mode whose commands change nothing and that may not edit every file.
     """
-    is_held = mode.grant("command") is None or mode.is_closed_off("command")
-    return is_held and mode.edit_limit != ""
+    edit, has_commands = mode.grant("edit"), mode.grant("command") is not None
+    is_held = not has_commands or mode.is_closed_off("command")
+    return is_held and (edit is None or edit.file_regex is not None)
 
 
 def find_risk(mode: Mode, tools: Iterable[ToolSpec]) -> tuple[Risk, str]:

@@ -220,8 +220,8 @@ class Seats:
             ran = [Ran(line, ".", code)] if spec.command else []
             done = describe_call(self.deps, context.seat, judged, ran, is_success)
             yield replace(done, was_alone=was_alone)
-        has_limit = spec.group == "edit" and context.seat.mode.edit_limit
-        if has_limit and spec.name in context.seat.tools:
+        grant = context.seat.mode.grant(spec.group or "")
+        if grant is not None and grant.file_regex is not None and spec.name in context.seat.tools:
             # The call names some file, whether or not the probes have one.
             slug, file = place.mode, ("-",)
             yield Done(
