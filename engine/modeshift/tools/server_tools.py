@@ -104,13 +104,13 @@ def bind_tools(servers: Iterable[ManagedServer]) -> tuple[list[Tool], list[str]]
     by_name: dict[str, list[Tool]] = {}
     notices = list[str]()
     for server in servers:
-        name, offer = f"MCP server {server.server.name!r}", server.offer or Offer()
-        if offer.problem:
-            notices.append(f"{name} cannot be used: {offer.problem}")
-        if offer.change:
-            change = to_one_line(offer.change, SHOWN)
+        name = f"MCP server {server.server.name!r}"
+        if server.offer is not None and server.offer.problem:
+            notices.append(f"{name} cannot be used: {server.offer.problem}")
+        if server.offer is not None and server.offer.change:
+            change = to_one_line(server.offer.change, SHOWN)
             notices.append(f"{name} lists other tools than at its start: {change}")
-        for described in offer.tools:
+        for described in server.offer.tools if server.offer is not None else ():
             if described.name in server.server.disabled_tools:
                 continue
             if problem := next(_list_problems(server.server, described), None):
