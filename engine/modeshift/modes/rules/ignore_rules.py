@@ -22,8 +22,6 @@ _FOLDERS = "(?:[^\n]+\n)"
 _TRAILING = re.compile(r"(?<!\\) +$")
 # A class of characters, in which "]" may come first.
 _CLASS = re.compile(r"\[([!^]?)(\]?[^\]]*)\]")
-_PART = re.compile(rf"\\(.)|{_CLASS.pattern}|(.)", re.DOTALL)
-"""What is escaped, a class, or any other character."""
 
 
 class IgnoreRule(NamedTuple):
@@ -130,14 +128,19 @@ def _parse(text: str) -> Iterator[IgnoreRule]:
 def _read_name(name: str) -> str | None:
     """A pattern of git's for a name as one of ``fnmatch``; None if that is not certain."""
     words: list[str] = []
-    for part in _PART.finditer(name):
-        escaped, negation, characters, plain = part.groups()
-        if characters is None:
-            words.append(plain if plain not in (None, "[") else _take_literally(escaped or plain))
-        elif "\\" in characters or "[:" in part[0]:
-            return None
+    while name:
+        match = _CLASS.match(name)
+        if name[0] == "\\" and len(name) > 1:
+            words.append(_take_literally(name[1]))
+            name = name[2:]
+        elif match is not None:
+            if "\\" in match[2] or "[:" in match[0]:
+                return None
+            words.append(f"[{'!' if match[1] else ''}{match[2]}]")
+            name = name[match.end() :]
         else:
-            words.append(f"[{'!' if negation else ''}{characters}]")
+            words.append(name[0] if name[0] != "[" else _take_literally(name[0]))
+            name = name[1:]
     return "".join(words)
 
 
