@@ -62,14 +62,16 @@ class PromptRules:
             if slug not in modes:
                 yield f"rules or skills for mode {slug!r}, but there is no such mode"
         for mode in (None, *modes):
-            rules = [rule for rule in self._rules if rule.slug == mode]
-            ends = accumulate(len(rule.render()) + 2 for rule in rules)
-            pairs = zip(rules, ends, strict=True)
-            if names := [rule.name for rule, end in pairs if end > MAX_CHARACTERS + 2]:
+            if names := self._list_cut(mode):
                 yield (
                     f"there are more than {MAX_CHARACTERS} characters of rules for "
                     f"{mode or 'every mode'}; cut or left out: {', '.join(names)}"
                 )
+
+    def _list_cut(self, slug: str | None) -> list[str]:
+        rules = [rule for rule in self._rules if rule.slug == slug]
+        ends = (end - 2 for end in accumulate(len(rule.render()) + 2 for rule in rules))
+        return [rule.name for rule, end in zip(rules, ends, strict=True) if end > MAX_CHARACTERS]
 
 
 def cut(text: str) -> str:
