@@ -38,6 +38,11 @@ class TurnCommands:
         self.environment = environment
         self._kept: dict[str, _Kept] = {}
 
+    @property
+    def is_used(self) -> bool:
+        """Whether any command has been started."""
+        return bool(self._kept)
+
     def start(
         self, line: str, call_id: str, run: Callable[[Emit], Coroutine[None, None, str]]
     ) -> str:
@@ -120,7 +125,7 @@ class BackgroundCommands:
 
     def has(self, thread: str) -> bool:
         """Whether the thread's turn has commands that run, or can be read."""
-        return thread in self._turns and bool(self._turns[thread]._kept)
+        return thread in self._turns and self._turns[thread].is_used
 
     async def end(self, thread: str, unless: str | None = None) -> None:
         """End a thread's commands, unless they were started under this environment."""
