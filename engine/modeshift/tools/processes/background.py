@@ -134,6 +134,11 @@ class BackgroundCommands:
             del self._turns[thread]
             await turn.end()
 
+    async def end_all(self) -> None:
+        """End the commands of all threads."""
+        for thread in list(self._turns):
+            await self.end(thread)
+
 
 _EVERY = WeakSet[BackgroundCommands]()
 
@@ -141,8 +146,7 @@ _EVERY = WeakSet[BackgroundCommands]()
 async def end_every_command() -> None:
     """End all commands when the process stops; a signal would leave them running."""
     for commands in list(_EVERY):
-        for thread in list(commands._turns):
-            await commands.end(thread)
+        await commands.end_all()
 
 
 def shorten(text: str, id: str | None = None) -> str:
