@@ -66,17 +66,17 @@ class OpenQuestion:
         """What follows from the decisions: the event, and the update."""
         if self._decisions is None:
             raise NodeError("nobody has been asked: call question.ask() first")
-        journal, name = self._deps.started_calls.journal, self._question.id
-        judged = self._question.judged
-        await journal.decide(self._thread, name, self._decisions, self._who)
+        journal, judged = self._deps.started_calls.journal, self._question.judged
+        question = self._question.id
+        await journal.decide(self._thread, question, self._decisions, self._who)
         outcome = Outcome(self._deps, self._question, self._thread)
-        asking = (each.id for each in judged if each.needs_person)
-        decided = dict(zip(asking, self._decisions, strict=True))
+        ids = (each.id for each in judged if each.needs_person)
+        decided = dict(zip(ids, self._decisions, strict=True))
         kinds = {id: each["type"] for id, each in decided.items()}
         calls = [{**each.describe(), "decision": kinds.get(each.id)} for each in judged]
         where = self._question.context.describe()
-        told = {"kind": "decision", "who": self._who, "question": name, "calls": calls, **where}
-        await append_entry(journal, self._thread, f"decision {name}", told)
+        told = {"kind": "decision", "who": self._who, "question": question, "calls": calls, **where}
+        await append_entry(journal, self._thread, f"decision {question}", told)
         await outcome.settle(decided)
         return outcome.update()
 

@@ -56,10 +56,9 @@ def drop_unbound_thinking(messages: Sequence[AnyMessage]) -> tuple[list[AnyMessa
     is_edited = False
     for message in messages:
         kept: AnyMessage = message
-        noted = message.response_metadata.get(_HISTORY) if isinstance(message, AIMessage) else None
-        if noted is not None:
+        if isinstance(message, AIMessage) and _HISTORY in message.response_metadata:
             digest = _digest_history(remaining)
-            is_edited = is_edited or noted != digest
+            is_edited = is_edited or message.response_metadata[_HISTORY] != digest
             if is_edited:
                 dropped += has_thinking(message)
                 # The next answer's digest starts from this one's.

@@ -134,7 +134,7 @@ def _choose_tools(way: ToolsWay, names: Sequence[str], *, is_responses: bool) ->
     return {"tool_choice": {"type": way, way: chosen}}
 
 
-def _build_change(
+def _build_message(
     way: ToolsWay, declared: Collection[str], note: Instruction, before: Instruction
 ) -> SystemMessage:
     if way != "tool_changes":
@@ -240,7 +240,7 @@ def _prepare(
     if fields.way in NEED_NOTHING:
         history = append_instructions(messages, instructions)
     else:
-        build = partial(_build_change, fields.way, bound.tools)
+        build = partial(_build_message, fields.way, bound.tools)
         history = [*insert_instructions(messages, instructions, build)]
     history = prepare_for_provider(history, bound.api, bound.service.unshown | unshown)
     if fields.thinking != "all":

@@ -48,8 +48,9 @@ class Database(ABC):
     def transaction(self) -> AbstractAsyncContextManager[Executor]:
         """What is executed in it counts whole or not at all; in SQLite nobody else writes then."""
 
-    async def lock_migrations_in(self, transaction: Executor) -> None:  # noqa: B027  # SQLite's
-        """Keep off others that migrate, until the transaction ends; SQLite does so anyway."""
+    @abstractmethod
+    async def lock_migrations_in(self, transaction: Executor) -> None:
+        """Wait until no other process migrates, and keep others off until the transaction ends."""
 
     @abstractmethod
     async def close(self) -> None:

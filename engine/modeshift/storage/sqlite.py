@@ -181,6 +181,10 @@ class SqliteDatabase(Database):
             raise StorageError(f"{self.file} is gone")
 
     @override
+    async def lock_migrations_in(self, transaction: Executor) -> None:
+        """Do nothing: each transaction is the only writer anyway."""
+
+    @override
     def get_json(self, column: str, key: str) -> str:
         return f"json_extract(CAST({column} AS TEXT), '$.{key}')"
 

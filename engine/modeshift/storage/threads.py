@@ -197,8 +197,8 @@ async def prepare_tables(database: Database) -> None:
             open_store(database) as store,
             migrating(database),
         ):
-            for made in cast("tuple[Any, ...]", (saver, store)):
-                await made.setup()
+            await cast("Any", saver).setup()
+            await cast("Any", store).setup()
         return
     await database.run(lambda opened: SqliteSaver(opened).setup())
     await _set_up_store(database)

@@ -338,15 +338,18 @@ class RunningCall:
         """The result of ``run``, which is cancelled before a lease ends that cannot be renewed."""
         if self._journal.database.clock == "NULL":
             return await run
-        task = asyncio.create_task(run)  # which does nothing before this waits
+        task: asyncio.Task[T] | None = None
         try:
             self._check_lease()
+            task = asyncio.create_task(run)
             while not (await asyncio.wait({task}, timeout=self._journal.lease / 6))[0]:
                 await self._renew()
                 self._check_lease()
             return task.result()
         finally:
-            if not task.done():
+            if task is None:
+                run.close()
+            elif not task.done():
                 task.cancel()
                 await asyncio.wait({task})
 

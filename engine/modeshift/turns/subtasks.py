@@ -1,10 +1,10 @@
 """``end_subtask``: brings back the conversation that began the sub-task, with its result."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import takewhile
 from typing import Literal, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.store.base import BaseStore
 from langgraph.types import Overwrite
 
@@ -95,14 +95,17 @@ def list_other_calls(state: State) -> set[str]:
     """The ids of calls in the thread's other conversations: clients tell calls apart by them."""
     own = [state] if state.get("fresh_from") else []
     others = [*own, *state.get("parents", []), *state.get("subtasks", [])]
-    return {get_call_id(call) for each in others for call in _list_calls(each["messages"])}
-
-
-def _list_calls(messages: Iterable[AnyMessage]) -> Iterator[ToolCall]:
-    return (call for each in messages if isinstance(each, AIMessage) for call in each.tool_calls)
+    return {
+        get_call_id(call)
+        for each in others
+        for message in each["messages"]
+        if isinstance(message, AIMessage)
+        for call in message.tool_calls
+    }
 
 
 STOPPED = "the user stopped it"
+MAX_REASON = 200
 MAX_SHOWN = 300
 
 
@@ -122,14 +125,11 @@ async def end_subtask(
     since: State = {**state, "host_revision": parent.get("host_revision", {})}
     host_changes = await read_host_changes(store, thread, since)
     changes = list(cast("list[ModeChange]", changed.get("mode_changes", [])))
-    records = state.get("mode_changes", [])[parent["changes"] :]
-    # In whatever modes it was.
-    written = [name for record in records for name in record.get("written", [])]
-    files = list(dict.fromkeys([*written, *state.get("written", [])]))
+    files = _list_files(state, parent)
     target = parent["mode"] if parent["mode"] in deps.catalog else deps.catalog.default
     is_moved = bool(changed) or mode != subtask["mode"] or "mode" in host_changes
     # A mode that is gone is left by nobody's choice, and the limit of a plan stays.
-    moves = [*records, *changes]
+    moves = [*state.get("mode_changes", [])[parent["changes"] :], *changes]
     is_lifted = "mode" in host_changes or any(each["decided_by"] != "nobody" for each in moves)
     if is_moved:
         target = mode
@@ -137,11 +137,9 @@ async def end_subtask(
         left = change_mode(state, mode, target, "the sub-task has ended", "nobody")
         changes += cast("list[ModeChange]", left["mode_changes"])
     kept = state["approvals"] != subtask["approvals"] or "approvals" in host_changes
-    said = takewhile(lambda each: isinstance(each, HumanMessage), reversed(state["messages"][1:]))
-    unanswered = [*said][::-1]  # what a person said and the sub-task has not answered
-    answered = state["messages"][: len(state["messages"]) - len(unanswered)]
-    ended = _describe(repair(answered), subtask, files)
+    ended = _describe(state, subtask, files)
     name = deps.catalog[subtask["mode"]].name if subtask["mode"] in deps.catalog else "another"
+    unanswered = _list_unanswered(state)
     messages = [*parent["messages"], _build_result(parent, ended, name), *unanswered]
     # What a person approved does not begin any more once they or the host want something else.
     is_cut_short = is_moved or kept or unanswered or subtask.get("failure") == STOPPED
@@ -172,7 +170,16 @@ async def end_subtask(
     )
 
 
-def _describe(messages: list[AnyMessage], subtask: Subtask, files: list[str]) -> EndedSubtask:
+def _list_files(state: State, parent: Parent) -> list[str]:
+    """The files that the sub-task wrote, in whatever modes it was."""
+    records = state.get("mode_changes", [])[parent["changes"] :]
+    names = [name for record in records for name in record.get("written", [])]
+    return list(dict.fromkeys([*names, *state.get("written", [])]))
+
+
+def _describe(state: State, subtask: Subtask, files: list[str]) -> EndedSubtask:
+    unanswered = len(_list_unanswered(state))
+    messages = repair(state["messages"][: len(state["messages"]) - unanswered])
     failure, answer = subtask.get("failure"), find_last_answer(messages)
     status: Literal["completed", "failed"] = "completed" if failure is None else "failed"
     text = answer.text if answer is not None and failure is None else ""
@@ -189,9 +196,11 @@ def _describe(messages: list[AnyMessage], subtask: Subtask, files: list[str]) ->
 
 
 def _list_rejected(messages: list[AnyMessage]) -> Iterator[str]:
-    args = {get_call_id(call): call["args"] for call in _list_calls(messages)}
+    args = dict[str, object]()
     for message in messages:
-        if isinstance(message, ToolMessage) and message.text.startswith(REJECTED):
+        if isinstance(message, AIMessage):
+            args |= {get_call_id(call): call["args"] for call in message.tool_calls}
+        elif isinstance(message, ToolMessage) and message.text.startswith(REJECTED):
             title = to_one_line(str(args.get(message.tool_call_id)), MAX_SHOWN)
             yield f"{message.name} {title}: {message.text.removeprefix(REJECTED).strip(';, ')}"
 
@@ -211,3 +220,9 @@ def _build_result(parent: Parent, ended: EndedSubtask, name: str) -> ToolMessage
         return ToolMessage(text, tool_call_id=get_call_id(call), name=call["name"])
     head = f"The sub-task in {name} mode was not finished: {ended['result']}"
     return build_not_run_result(call, "\n".join([head, *marked]))
+
+
+def _list_unanswered(state: State) -> list[AnyMessage]:
+    """The messages of a person at the end, which the sub-task has not answered."""
+    new = takewhile(lambda entry: isinstance(entry, HumanMessage), reversed(state["messages"][1:]))
+    return [*new][::-1]
