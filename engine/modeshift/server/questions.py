@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -36,18 +37,7 @@ async def read_question(request: Request) -> Response:
     """
     thread = await call_thread(request, "GET")
     has_run = thread.is_success and thread.json()["status"] == "busy"
-
-    def show(deps: AgentDeps, state: JsonObject) -> JsonObject:
-        values, interrupts = state["values"], state["interrupts"]
-        asked = interrupts[0]["value"] if interrupts else {}
-        previews = [
-            preview_call(deps, call, str(values.get("mode")), values.get("written", ()))
-            for call in asked.get("action_requests", ())
-        ]
-        cut_off = not has_run and is_cut_off(values, state["tasks"], interrupts)
-        return {"question": asked.get("question"), "previews": previews, "is_cut_off": cut_off}
-
-    return await _answer(request, show)
+    return await _answer(request, partial(_show_question, has_run=has_run))
 
 
 async def list_files(request: Request) -> Response:
@@ -70,6 +60,19 @@ async def _answer(request: Request, show: Callable[[AgentDeps, JsonObject], obje
     state["values"] = state.get("values") or {}  # a list, as long as there are none
     deps = await get_deps(request)
     return JSONResponse(await asyncio.to_thread(show, deps, state))
+
+
+def _show_question(deps: AgentDeps, state: JsonObject, *, has_run: bool) -> JsonObject:
+    values, interrupts = state["values"], state["interrupts"]
+    if not interrupts:
+        cut_off = not has_run and is_cut_off(values, state["tasks"], interrupts)
+        return {"question": None, "previews": [], "is_cut_off": cut_off}
+    asked = interrupts[0]["value"]
+    previews = [
+        preview_call(deps, call, str(values.get("mode")), values.get("written", ()))
+        for call in asked["action_requests"]
+    ]
+    return {"question": asked["question"], "previews": previews, "is_cut_off": False}
 
 
 async def undo_message(request: Request) -> Response:
