@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -162,10 +162,7 @@ class Turn:
             raise
         except (asyncio.CancelledError, TurnDismissed):
             self.files.close()  # requests without an answer block threads
-            cleaning = asyncio.ensure_future(self._clean_up())
-            while not cleaning.done():  # also if it is cancelled again: the next turn waits for it
-                with suppress(asyncio.CancelledError):
-                    await asyncio.shield(cleaning)
+            await _finish(self._clean_up())
             raise
         except Exception as error:
             await self.config.updates.end_open_calls()
@@ -295,3 +292,11 @@ class Turn:
             log.warning("after a cancel: %s", error)
         finally:
             await self.config.updates.end_open_calls()
+
+
+async def _finish(doing: Coroutine[object, object, None]) -> None:
+    """Await it to its end, even if the turn is cancelled again: the next turn waits for it."""
+    task = asyncio.ensure_future(doing)
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
