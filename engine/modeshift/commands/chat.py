@@ -27,7 +27,8 @@ def main(*, thread: str | None = None, mode: str | None = None) -> Iterator[str]
         raise ConfigurationError(
             "make chat needs a terminal; without one: make run MSG=..., docs/use/headless.md"
         )
-    os.environ |= DEFAULTS | os.environ  # what is set wins
+    for name, value in DEFAULTS.items():
+        os.environ.setdefault(name, value)
     os.environ["PROMPT_TOOLKIT_NO_CPR"] = "1"  # the terminal's answer would come among the keys
     logging.basicConfig(level=logging.ERROR)
     id = asyncio.run(_talk(settings, thread, mode))

@@ -133,7 +133,8 @@ def serve_here(host: str, port: int, *, verbose: bool, is_json: bool) -> None:
     """Run ``langgraph dev`` in this process, which has its imports already."""
     level, color = "INFO" if verbose or is_json else "WARNING", str(sys.stdout.isatty())
     defaults = {**DEFAULTS, "LOG_LEVEL": level, "LOG_COLOR": color, "LOG_JSON": str(is_json)}
-    os.environ |= defaults | os.environ
+    for name, value in defaults.items():
+        os.environ.setdefault(name, value)
     logging.basicConfig(level=os.environ["LOG_LEVEL"].upper())
     if is_json:
         logging.getLogger("langgraph_api.cli").setLevel(logging.WARNING)  # a banner

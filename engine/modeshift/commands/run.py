@@ -53,7 +53,8 @@ def main(
         ceiling = Ceiling.parse(max_cost) if max_cost is not None else None
     except ValueError as error:
         raise InvalidInputError(f"MAX_COST: {error}") from error
-    os.environ |= DEFAULTS | os.environ  # what is set wins
+    for name, value in DEFAULTS.items():
+        os.environ.setdefault(name, value)
     given = {key: value for key, value in host.items() if value is not None}
     run = _HeadlessRun(ceiling, Path(rules) if rules else None, as_json=json)
     try:
