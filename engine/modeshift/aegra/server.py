@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager, suppress
 
 from aegra_api.core.auth_middleware import get_auth_instance
 from aegra_api.main import app
+from starlette.requests import Request
 from starlette.responses import JSONResponse
-from starlette.routing import Route
 
 from modeshift.aegra.auth import auth
 from modeshift.aegra.claims import BindSharedAnswers, get_claims
@@ -57,7 +57,13 @@ async def _wait_for_database() -> None:
 
 
 app.router.lifespan_context = _serve
-app.router.routes.append(Route("/ok", JSONResponse({"ok": True})))  # here Aegra asks for no token
+
+
+async def _say_ok(_: Request) -> JSONResponse:
+    return JSONResponse({"ok": True})
+
+
+app.add_route("/ok", _say_ok)  # here, as Aegra asks for no token then
 # The last one is the outermost: Aegra's own, which make text/plain JSON, come after the gate.
 app.add_middleware(BindSharedAnswers, names_questions=not settings.bound_answers)
 app.add_middleware(OneSpelling)
