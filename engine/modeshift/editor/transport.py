@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
-from functools import partial
 from typing import BinaryIO, NamedTuple
 
 from acp import RequestError
@@ -25,7 +24,6 @@ PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
 _OPENING = ("session/new", "session/load", "session/resume", "session/fork")
 _EXTENSIONS = {"session/delete": "_session/delete"}
 """Methods that the SDK does not know, with the names by which it passes them on."""
-_dump = partial(json.dumps, ensure_ascii=False, separators=(",", ":"), default=str)
 
 log = logging.getLogger("modeshift")
 
@@ -92,9 +90,9 @@ class PipeTransport:
         _explain_error(message)
         self._note(message)
         try:
-            text = _dump(message, allow_nan=False)
+            text = _dump(message)
         except ValueError:  # a number that JSON does not have
-            text = _dump(json.loads(_dump(message), parse_constant=str))
+            text = _dump(json.loads(_dump(message, allow_nan=True), parse_constant=str))
         try:
             # Many JSON readers refuse a whole line because of one lone surrogate.
             self._writer.write(text.encode("utf-8", "replace") + b"\n")
@@ -198,6 +196,12 @@ def _explain_error(message: JsonObject) -> None:
         data = error["data"] if isinstance(error["data"], dict | None) else {"data": error["data"]}
         details = f"{error['message']}: {data}" if data else error["message"]
         error["data"] = {"details": to_one_line(details, MAX_DETAILS), **(data or {})}
+
+
+def _dump(message: object, *, allow_nan: bool = False) -> str:
+    return json.dumps(
+        message, ensure_ascii=False, separators=(",", ":"), default=str, allow_nan=allow_nan
+    )
 
 
 async def connect_pipes(incoming: BinaryIO, outgoing: BinaryIO) -> PipeTransport:

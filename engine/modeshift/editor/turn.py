@@ -53,11 +53,12 @@ class Prompt:
     def parse(cls, blocks: Sequence[PromptBlock], options: Options, folder: Folder) -> Self:
         """Read a message; raises ``InvalidInputError`` if it is empty, or no model accepts it."""
         name = None
-        match blocks:
-            case [schema.TextContentBlock(text=text), *others]:
-                if command := options.parse_command(text):
-                    name, rest = command
-                    blocks = [*([text_block(rest)] if rest else []), *others]
+        first = blocks[0] if blocks else None
+        if isinstance(first, schema.TextContentBlock) and (
+            command := options.parse_command(first.text)
+        ):
+            name, rest = command
+            blocks = [*([text_block(rest)] if rest else []), *blocks[1:]]
         content = _parse_content(blocks, folder)
         if name is None and not content:
             raise InvalidInputError("the message is empty; say something, or attach text")
