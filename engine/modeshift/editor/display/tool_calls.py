@@ -153,10 +153,10 @@ class LiveOutput:
         A terminal keeps what it shows; without one, ``keeps_text`` keeps what was printed.
         """
         id = update.tool_call_id
-        printed = self._printed.pop(id, "")
-        if id not in self._unsent:
-            shown = [as_output(printed)] if printed and keeps_text else []
-            return update.model_copy(update={"content": [*shown, *(update.content or [])]})
+        printed, has_terminal = self._printed.pop(id, ""), id in self._unsent
+        content: list[ShownContent] = [*([as_output(printed)] if printed and keeps_text else [])]
+        if not has_terminal:
+            return update.model_copy(update={"content": [*content, *(update.content or [])]})
         code = _EXIT.fullmatch(ended)
         exited = {"terminal_id": id, "exit_code": int(code[1]) if code else None, "signal": None}
         more: dict[str, object] = {"field_meta": {**self._take(id), "terminal_exit": exited}}

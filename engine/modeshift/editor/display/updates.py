@@ -135,8 +135,9 @@ class SessionUpdates:
             self.subtask = update["subtask"]
         if node == COMPACTING:
             self._notices.discard(update["notices"][-1])  # it may fail twice for one reason
-            summary = messages[0].text if messages else ""
-            await self._show_compaction("completed" if messages else "failed", summary)
+            await self._show_compaction(
+                *(("completed", messages[0].text) if messages else ("failed",))
+            )
             self._compaction = None
         for message in messages:
             if isinstance(message, AIMessage) and not written.is_repair:
@@ -249,8 +250,7 @@ class SessionUpdates:
     async def replay(self, parts: Iterable[tuple[Subtask | None, list[AnyMessage]]]) -> None:
         """Show the whole history; its last calls may be running or waiting for a person."""
         messages = [message for _, messages in parts for message in messages]
-        stored = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
-        results = self._results | stored
+        results = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
         not_stored = set(self._open)
         for self.subtask, messages in parts:
             if self.subtask is not None:
@@ -279,6 +279,7 @@ class SessionUpdates:
         await self.show_text(message)
 
     async def _replay_call(self, call: ToolCall, result: ToolMessage | None) -> None:
+        result = result or self._results.get(get_call_id(call))
         match result and result.artifact:
             case {"changed_to": dict(args)}:  # a person's: what has run
                 call = ToolCall(name=call["name"], args=args, id=call["id"])
