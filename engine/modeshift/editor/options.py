@@ -85,18 +85,22 @@ class Options:
 
     def commands(self) -> list[schema.AvailableCommand]:
         """The slash commands: one for each mode, and ``COMMANDS``."""
-        takes = "what to do there (or nothing, to switch only)"
-        modes = {
-            slug: (f"Switch to {mode.name} mode. {_describe(mode)}".strip(), takes)
+        hint = schema.UnstructuredCommandInput(hint="what to do there (or nothing, to switch only)")
+        commands = [
+            schema.AvailableCommand(
+                name=slug,
+                description=f"Switch to {mode.name} mode. {_describe(mode)}".strip(),
+                input=schema.AvailableCommandInput(hint),
+            )
             for slug, mode in self.modes.items()
-        }
-        commands = []
-        for name, (words, takes) in (modes | COMMANDS | modes).items():  # a mode comes first
-            command = schema.AvailableCommand(name=name, description=words)
-            if takes:
-                hint = schema.UnstructuredCommandInput(hint=takes)
-                command.input = schema.AvailableCommandInput(hint)
-            commands.append(command)
+        ]
+        for name, (words, takes) in COMMANDS.items():
+            if name not in self.modes:
+                command = schema.AvailableCommand(name=name, description=words)
+                if takes:
+                    hint = schema.UnstructuredCommandInput(hint=takes)
+                    command.input = schema.AvailableCommandInput(hint)
+                commands.append(command)
         return commands
 
     def describe(self, option: str) -> str:
