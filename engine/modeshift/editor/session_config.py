@@ -123,23 +123,26 @@ class SessionConfig:
 
     async def refresh(self) -> None:
         """Read what may have changed; raises ``UserError``. In a turn nothing is read."""
+        async with self._lock:
+            await self._refresh()
+
+    async def _refresh(self) -> None:
         if not await asyncio.to_thread(os.path.isdir, self.record.cwd):
             raise InvalidInputError(f"{self.record.cwd[:300]!r} is not an existing folder")
-        async with self._lock:
-            if self.running.locked():
-                return
-            self.record = await self._store.find(self.record.id) or self.record
-            self.loaded = await self._load_agent(self._model)
-            deps = self.loaded.deps
-            state = await self.thread.state()
-            mode = str(state.values.get("mode"))
-            mode = mode if mode in deps.catalog else deps.catalog.default
-            approvals = state.values.get("approvals") or deps.approvals.value
-            self._stored = {"mode": mode, "approvals": approvals}
-            self._usage = state.values.get("usage", Usage())
-            await self._read_news(state.values.get(REVISION, {}))
-            is_waiting = bool(state.interrupts) and not self.mode_is_pending.is_set()
-            await self.updates.catch_up(state.values, is_waiting=is_waiting)
+        if self.running.locked():
+            return
+        self.record = await self._store.find(self.record.id) or self.record
+        self.loaded = await self._load_agent(self._model)
+        deps = self.loaded.deps
+        state = await self.thread.state()
+        mode = str(state.values.get("mode"))
+        mode = mode if mode in deps.catalog else deps.catalog.default
+        approvals = state.values.get("approvals") or deps.approvals.value
+        self._stored = {"mode": mode, "approvals": approvals}
+        self._usage = state.values.get("usage", Usage())
+        await self._read_news(state.values.get(REVISION, {}))
+        is_waiting = bool(state.interrupts) and not self.mode_is_pending.is_set()
+        await self.updates.catch_up(state.values, is_waiting=is_waiting)
 
     async def open_question(self) -> Interrupt | None:
         """The question that waits for a person; choosing a mode withdraws it."""
@@ -149,12 +152,12 @@ class SessionConfig:
 
     async def choose(self, option: str, value: object) -> None:
         """Take a choice, also of what is shown; raises ``UserError`` for what cannot be chosen."""
-        await self.refresh()
         async with self._lock:
+            await self._refresh()
             chosen = self.options.check(option, value)
             if option == "model":
                 await self._load_agent(chosen)  # its key may be missing
-                self.record = await self._store.store(replace(self.record, model=chosen))
+                await self._change(model=chosen)
             else:
                 await self.thread.set(**{option: chosen})
                 self._news[option] = chosen
@@ -179,7 +182,10 @@ class SessionConfig:
     async def change(self, **changes: str) -> None:
         """Change and store the record."""
         async with self._lock:
-            self.record = await self._store.store(replace(self.record, **changes))
+            await self._change(**changes)
+
+    async def _change(self, **changes: str) -> None:
+        self.record = await self._store.store(replace(self.record, **changes))
 
     async def _read_news(self, taken: int) -> None:
         self._news = await Mailbox(self._agents.store).find_news(self.record.id, taken)
