@@ -18,3 +18,9 @@ def observe(kind: str, **names: str) -> Iterator[Report]:
         for listener in listeners:
             stack.enter_context(listener(kind, names, report))
         yield report
+
+
+def count(kind: str, **names: str) -> None:
+    """Report something that has happened."""
+    with observe(kind, **names):
+        pass

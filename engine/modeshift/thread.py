@@ -170,9 +170,9 @@ class Thread:
         with self._explain():
             try:
                 state = await (self.server or await self.load()).aget_state(self.config)
-            except (NotFoundError, TypeError):
+            except (NotFoundError, TypeError) as error:
                 # RemoteGraph raises a TypeError for a thread without a checkpoint.
-                if self.server is None:
+                if self.server is None and isinstance(error, TypeError):
                     raise
                 return StateSnapshot({}, (), self.config, None, None, None, (), ())
         values = dict(state.values or {})
@@ -242,14 +242,17 @@ class Thread:
 
     async def _stream(self, input: object) -> AsyncGenerator[RunEvent]:
         with self._explain():
-            graph: Any = self.server or await self.load()
-            options = {"durability": "sync"}
-            if self.server is not None:
-                options = {"on_disconnect": "cancel"}
+            if self.server is None:
+                chunks: Any = (await self.load()).astream(
+                    input, self.config, stream_mode=list(self.streams), durability="sync"
+                )
+            else:
                 if isinstance(input, dict) and "messages" in input:
                     title = input["messages"][0]["content"].split("\n")[0][:MAX_TITLE]
                     await self.create(metadata={"title": title})  # as the page does
-            chunks = graph.astream(input, self.config, stream_mode=list(self.streams), **options)
+                chunks = self.server.astream(
+                    input, self.config, stream_mode=list(self.streams), on_disconnect="cancel"
+                )
             async with aclosing(chunks):
                 async for kind, part, *_ in chunks:
                     for event in read_events(kind, part):

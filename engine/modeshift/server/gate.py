@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from modeshift.configuration.settings import LOOPBACK
 from modeshift.modes.plain_text import to_one_line
-from modeshift.observing import observe
+from modeshift.observing import count
 from modeshift.server.routes import ROUTES
 
 _FIELDS = {
@@ -218,8 +218,8 @@ async def refuse(
     scope: Scope, receive: Receive, send: Send, problem: str, status: int = 403
 ) -> None:
     """Answer a request, or a WebSocket's, with the reason why it is refused; log it."""
-    with observe("refusal", status=str(status)):
-        _REFUSALS.write(scope, problem)
+    _REFUSALS.write(scope, problem)
+    count("refusal", status=str(status))
     if scope["type"] == "websocket":
         await receive()
         await send({"type": "websocket.close", "code": 1008, "reason": problem[:100]})
