@@ -77,17 +77,20 @@ class Page:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a browser; who asks ``/`` for JSON or anything gets the server's answer."""
-        await (self._answer(scope) or self.app)(scope, receive, send)
+        answer = await self._answer(scope) if scope["type"] == "http" else None
+        await (answer or self.app)(scope, receive, send)
 
-    def _answer(self, scope: Scope) -> ASGIApp | None:
-        if scope.get("method") not in ("GET", "HEAD"):  # or it is no HTTP request
+    async def _answer(self, scope: Scope) -> ASGIApp | None:
+        if scope["method"] not in ("GET", "HEAD"):
             return None
-        headers = Headers(scope=scope)
-        if scope["path"] == "/" and "text/html" in headers.get("accept", ""):
+        if scope["path"] == "/" and "text/html" in Request(scope).headers.get("accept", ""):
             return RedirectResponse(ADDRESS, headers={"Vary": "Accept"})
-        match = _PATH.fullmatch(scope["path"])
-        loaded = match and _load(match[1] or "index.html")
-        return loaded and _send(loaded, headers)  # of a file that is not there the server says so
+        if (match := _PATH.fullmatch(scope["path"])) is None:
+            return None
+        answer = _load(match[1] or "index.html")
+        if answer is None:  # there is no such file: the server says so
+            return None
+        return _send(answer, Request(scope).headers)
 
 
 @asynccontextmanager

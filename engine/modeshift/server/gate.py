@@ -11,7 +11,6 @@ import logging
 import re
 import time
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -187,11 +186,14 @@ class Gate:
 
 
 def _check_host(hosts: list[str]) -> str | None:
+    try:
+        parsed = urlsplit(f"//{hosts[0]}") if len(hosts) == 1 else None
+        name = parsed.hostname if parsed is not None and parsed.port is not None else None
+    except ValueError:
+        name = None
     host = hosts[0] if len(hosts) == 1 else None
-    with suppress(ValueError):
-        parsed = urlsplit(f"//{host}")
-        if host in LOOPBACK or (parsed.port is not None and parsed.hostname in LOOPBACK):
-            return None
+    if name in LOOPBACK or host in LOOPBACK:
+        return None
     return f"use 127.0.0.1 or localhost, or set LISTEN and AUTH_TOKEN; this is not {host!r}"
 
 
