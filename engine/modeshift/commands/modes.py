@@ -69,7 +69,7 @@ def _find_sign(mode: Mode, tool: ToolSpec, approvals: Approvals) -> str:
     kind = verdict(mode, tool, None, approvals).kind
     if kind == "deny":
         return "-"
-    grant = mode.grant(tool.group or "")
+    grant = mode.grant(tool.group) if tool.group is not None else None
     differs = (grant and grant.file_regex) or any(_list_rules(mode, tool.name))
     return ("+" if kind == "allow" else "?") + ("*" if differs else "")
 
@@ -120,7 +120,7 @@ def _list_ways(deps: AgentDeps, slug: str) -> Iterator[str]:
 
 
 def _explain(mode: Mode, tool: ToolSpec, reason: str) -> str:
-    grant = mode.grant(tool.group or "")
+    grant = mode.grant(tool.group) if tool.group is not None else None
     if tool.group is not None and grant is None:
         alone = ", but for what is listed" if list_free_commands(mode, tool) else ""
         return f"no group {tool.group!r}{alone}"

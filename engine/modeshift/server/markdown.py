@@ -102,8 +102,7 @@ def _build(tokens: list[Token], end: float) -> list[TreeNode]:
             continue
         if token.nesting == 1:
             children: list[TreeNode] = []
-            tag = token.tag if token.tag in _TAGS else "span"
-            open_nodes[-1].append([tag, _attributes(token), children])
+            open_nodes[-1].append([_name(token), _attributes(token), children])
             open_nodes.append(children)
         elif token.nesting == -1:
             open_nodes.pop()
@@ -117,7 +116,7 @@ def _leaf(token: Token, end: float) -> list[TreeNode]:
         case "inline":
             return _build(token.children or [], end)
         case "fence" | "code_block":
-            language, *_ = [*token.info.split(), ""]
+            language = token.info.split()[0] if token.info.split() else ""
             label = {"language": token.info.strip()[:MAX_LABEL]}
             code: TreeNode = ["code", label, highlight(token.content, language, end)]
             return [["pre", {}, [code]]]
@@ -126,8 +125,12 @@ def _leaf(token: Token, end: float) -> list[TreeNode]:
         case "image":  # the picture is not fetched: that would tell its host
             return [f"[picture: {token.content} {token.attrs.get('src', '')}]"]
         case "hardbreak" | "hr":
-            return [[token.tag, {}, []]]
+            return [["br" if token.type == "hardbreak" else "hr", {}, []]]
     return ["\n" if token.type == "softbreak" else token.content]
+
+
+def _name(token: Token) -> str:
+    return token.tag if token.tag in _TAGS else "span"
 
 
 def _attributes(token: Token) -> dict[str, str]:
