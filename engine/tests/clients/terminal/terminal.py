@@ -53,6 +53,7 @@ class Terminal:
         self._descriptor = descriptor
         self._screen = _Screen(columns, LINES)
         self._screen.descriptor = descriptor
+        self._rows: dict[int, str] = {}
         self._stream = pyte.ByteStream(self._screen)
 
     @property
@@ -69,8 +70,13 @@ class Terminal:
 
     @property
     def screen(self) -> str:
-        """All that a person sees."""
-        return "\n".join(line.rstrip() for line in self._screen.display).rstrip()
+        """All that a person sees; a row is put together once it has changed."""
+        screen = self._screen
+        for row in screen.dirty:
+            cells = map(screen.buffer[row].__getitem__, range(screen.columns))
+            self._rows[row] = "".join(cell.data for cell in cells).rstrip()
+        screen.dirty.clear()
+        return "\n".join(map(self._rows.__getitem__, range(screen.lines))).rstrip()
 
     def draw(self, first: str) -> str:
         """A picture of it, from the line on that begins with ``first``."""
