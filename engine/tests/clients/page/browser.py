@@ -21,6 +21,7 @@ from tests.provider.script import Driver, Step
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PROBLEM = "" if CHROMIUM else "no Chromium here; on Debian and Ubuntu: apt install chromium"
+FLAGS = ["--no-sandbox", "--disable-gpu"]  # a graphics process in software costs a fifth more
 expect.set_options(timeout=1000 * SECONDS)
 ARRIVED = """() => new Promise((done) => {
   const question = document.querySelector("#question");
@@ -50,7 +51,7 @@ def follow(script: Script) -> Driver:
 def opened() -> Iterator[Browser]:
     """A browser, for the tests of a file."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
         browser.close()
 
