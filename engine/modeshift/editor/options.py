@@ -23,7 +23,7 @@ COMMANDS = {
         "its number, or all (or nothing, to see them)",
     ),
     "undo": (
-        "Put files and conversation back to before your last message, or, back, the last undo",
+        "Go back to before your last message, or, back, to before the last undo",
         "what it shows when it is alone, to do it (or nothing, or back)",
     ),
     "model": ("Set, or show, the model", "its name (or nothing, to see them)"),

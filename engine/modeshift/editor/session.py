@@ -159,7 +159,8 @@ class EditorSession:
         done = f"What you see above of it is undone, too; /undo {BACK} goes back to before that."
         command = " ".join(filter(None, ("/undo", back, preview["digest"])))
         last = done if digest else f"{command} does it."
-        return "\n".join([*describe_undo(preview, "Done" if digest else "Undo"), last])
+        deps, first = await self._config.thread.deps(), "Done" if digest else "Undo"
+        return "\n".join([*describe_undo(deps, preview, first), last])
 
     def cancel(self) -> None:
         """Cancel the turn that goes on, and those behind it."""

@@ -19,6 +19,7 @@ const thread = new Thread({
 });
 
 const threads = new Threads(get("threads"), {
+  hasFiles: chart.has_files,
   onopen: (id) => (location.hash = id ?? ""),
   onchange: healThread,
 });
@@ -210,7 +211,7 @@ async function editAndRun(message) {
   const isBusy = () => thread.isRunning || thread.interrupt || thread.values.subtask;
   if (isBusy()) return toast("First end the run, question or sub-task.");
   const text = h("textarea", { rows: 5, "aria-label": "Message", value: message.content });
-  const note = "What came after it is left out. Files stay as they are.";
+  const note = `What came after it is left out.${chart.has_files ? " Files stay as they are." : ""}`;
   const parts = [text, h("p", { class: "faint" }, note)];
   const isSaid = await confirm("Edit and run again", parts, "Run again");
   if (isSaid && text.value.trim() && !isBusy())
@@ -227,7 +228,7 @@ async function undo({ id }) {
     "The conversation goes back to before this. " +
     `Mode: ${modes.get(rights.mode)?.name ?? rights.mode}. ` +
     `Approvals: ${chart.approvals.find((one) => one.value === rights.approvals).name}. ` +
-    "What git ignores, links and empty folders stay as they are.";
+    (chart.has_files ? "What git ignores, links and empty folders stay as they are." : "");
   const parts = [h("p", {}, text), lines.map((line) => h("p", {}, h("bdi", {}, line.join(" "))))];
   if (!(await confirm("Undo", parts, "Undo"))) return;
   if (!(await attempt(() => call("POST", path, { message: id, digest })))) return;

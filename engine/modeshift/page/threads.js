@@ -8,8 +8,8 @@ const PAGE = 40;
 const ALL = 1000; // are searched
 
 export class Threads {
-  constructor(root, { onopen, onchange }) {
-    Object.assign(this, { onopen, onchange, count: PAGE, known: [], current: null });
+  constructor(root, { hasFiles, onopen, onchange }) {
+    Object.assign(this, { hasFiles, onopen, onchange, count: PAGE, known: [], current: null });
     this.list = h("ul", {});
     this.more = button(
       "More",
@@ -122,8 +122,9 @@ export class Threads {
   }
 
   async remove(id, title) {
-    const rest = "” and all that was said in it is deleted. Files that it wrote stay.";
-    const text = h("p", {}, "“", h("bdi", {}, title), rest);
+    const rest = "” and all that was said in it is deleted.";
+    const files = this.hasFiles ? " Files that it wrote stay." : "";
+    const text = h("p", {}, "“", h("bdi", {}, title), rest, files);
     const buttons = { no: "Keep it", kind: "danger" };
     if (!(await confirm("Delete the thread?", text, "Delete", buttons))) return;
     const isGone = await attempt(() => call("DELETE", `/threads/${id}`).then(() => true));

@@ -57,7 +57,7 @@ async def show_chart(request: Request) -> Response:
     tags: [Modes]
     responses:
       "200": {description: "phases, edges as [source, event, target], ways between modes, those
-        from which not every mode is open, approvals (value, name,
+        from which not every mode is open, whether a tool has files, approvals (value, name,
         sentence, is_default)"}
     """
     deps = await get_deps(request)
@@ -71,6 +71,7 @@ async def show_chart(request: Request) -> Response:
                 for way in (Way.ASK, Way.TASK)
                 for source, target, edge in deps.edges.list_edges(way)
             ],
+            "has_files": deps.toolbox.has_workspace,
             "limited": [slug for slug in deps.catalog if deps.edges.is_limited(slug, Way.ASK)],
             "approvals": [
                 {**asdict(words), "is_default": value == deps.approvals}

@@ -37,7 +37,7 @@ COMMANDS = {
     "allowed": 'show what an "always" of yours allows, and take it back',
     "compact": "replace the conversation by a summary",
     "diff": "show what the thread has changed",
-    "undo": "put files and conversation back to before your last message; or, back, the undo",
+    "undo": "go back to before your last message; or, back, to before the undo",
     "threads": "go on with another thread",
     "status": "show the thread, its mode, approvals and model",
     "help": "show the commands and keys",
@@ -51,10 +51,17 @@ Ctrl-J           begin a line; Ctrl-X Ctrl-E opens the editor
 Esc, Ctrl-C      stop the agent; what is typed while it works is kept for when it is done
 v, Ctrl-O        show the whole of what was shown in part; at a question v alone
 Enter alone asks an open question again, or goes on with a turn."""
+FILES_KEY = "@                the project's files\n"
 CUT_OFF = "The last turn was interrupted. Enter goes on with it; so does a message."
 POSTPONED = "Nothing is approved. Enter asks again; a message goes on without it."
 SHOWN_AT_ONCE = {"mode", "approvals", "subtask", "remembered"}
 _COMMAND = re.compile(r"/([\w-]+)(?:\s+(.*))?", re.DOTALL)
+
+
+def describe_keys(*, has_files: bool) -> str:
+    """The commands and keys, a line each; without files no key that is for files."""
+    lines = [f"{f'/{name}':17}{words}" for name, words in COMMANDS.items()]
+    return "\n".join([*lines, KEYS if has_files else KEYS.replace(FILES_KEY, "")])
 
 
 class Chat:
@@ -205,8 +212,7 @@ class Chat:
     async def _command(self, name: str, text: str) -> None:
         match name:
             case "help":
-                lines = [f"{f'/{name}':17}{words}" for name, words in COMMANDS.items()]
-                self._screen.block("\n".join([*lines, KEYS]))
+                self._screen.block(describe_keys(has_files=self._deps.toolbox.has_workspace))
             case "status":
                 self._show_status()
             case "approvals":

@@ -55,13 +55,13 @@ async def choose_thread(agents: Agents, current: str, panel: Panel | PlainPanel)
 async def undo(thread: Thread, message: str, screen: Screen, panel: Panel | PlainPanel) -> bool:
     """Show what an undo does, and do it if the person says yes; whether it was done."""
     message = message or LAST
-    preview = await thread.undo(message)
-    screen.block("\n".join(describe_undo(preview)))
+    deps, preview = await thread.deps(), await thread.undo(message)
+    screen.block("\n".join(describe_undo(deps, preview)))
     choices = [Choice(NOTHING, "No"), Choice("undo", "Yes")]
     if await panel.choose("Undo this?", choices, NOTHING) == NOTHING:
         return False
     done = await thread.undo(message, preview["digest"])
-    screen.block("\n".join(describe_undo(done, "Done")))
+    screen.block("\n".join(describe_undo(deps, done, "Done")))
     screen.words("/undo back goes back to before it.", FAINT)
     return True
 

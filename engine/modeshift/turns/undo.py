@@ -7,6 +7,7 @@ comes back: each is the stricter one of then and now.
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -78,8 +79,8 @@ class Undo:
         if digest is None:
             preview = (await self._plan(state, message)).preview
             return {**preview, "stays": [*cut_off, *preview["stays"]]}
-        journal, root = self.deps.started_calls.journal, self.deps.toolbox.workspace.root
-        async with workspace_lock(root, lambda _: None):
+        journal = self.deps.started_calls.journal
+        async with _lock(self.deps):
             plan = await self._plan(await self._find_idle(), message)
             if plan.preview["digest"] != digest:
                 raise InvalidInputError("it would be another undo by now; look at it again")
@@ -178,14 +179,15 @@ class Undo:
         return state, undos[-1].number
 
 
-def describe_undo(preview: UndoPreview, first: str = "Undo") -> list[str]:
+def describe_undo(deps: AgentDeps, preview: UndoPreview, first: str = "Undo") -> list[str]:
     """Lines for a person."""
+    hidden = "What ignore rules and git hide, links and empty folders stay as they are."
     rights = ", ".join(f"{key} {value}" for key, value in preview["rights"].items() if value)
     return [
         f"{first}: the conversation goes back; {rights}.",
         *(f"  {show_name(path)} {does}" for path, does in preview["files"].items()),
         *(f"  cannot go back: {to_one_line(text, 200)}" for text in preview["stays"]),
-        "What ignore rules and git hide, links and empty folders stay as they are.",
+        *([hidden] if deps.toolbox.has_workspace else []),
     ]
 
 
@@ -200,7 +202,7 @@ async def take_back_cut_off(deps: AgentDeps, thread: str, values: StateValues) -
     told, log, workspace = list[str](), deps.undo_log, deps.toolbox.workspace
     if log is None or not await asyncio.to_thread(_list_cut_off, log, thread):
         return told
-    async with workspace_lock(workspace.root, lambda _: None):  # which an undo has as it goes on
+    async with _lock(deps):  # which an undo has as it goes on
         for id in await asyncio.to_thread(_list_cut_off, log, thread):
             if str(values.get("undo_from")).endswith(f" {id}"):
                 await asyncio.to_thread(log.write, thread, {"call": id, "stays": ""})
@@ -208,6 +210,11 @@ async def take_back_cut_off(deps: AgentDeps, thread: str, values: StateValues) -
                 await asyncio.to_thread(_drop, workspace, log, thread, id)
                 told = [CUT_OFF]
     return told
+
+
+def _lock(deps: AgentDeps) -> AbstractAsyncContextManager[None]:
+    root = deps.toolbox.workspace.root
+    return workspace_lock(root, lambda _: None) if deps.toolbox.has_workspace else nullcontext()
 
 
 def _list_cut_off(log: UndoLog, thread: str) -> list[str]:

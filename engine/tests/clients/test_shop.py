@@ -12,6 +12,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from modeshift.calls.requests import build_title
 from modeshift.modes.errors import InvalidInputError
 from modeshift.prompts import render_summary_request
+from modeshift.terminal.conversation import describe_keys
 from modeshift.testing import Conversation, edit, judge_call, make_agent
 from modeshift.testing.answers import next_request
 from modeshift.testing.plugin import Snapshot
@@ -36,6 +37,26 @@ from graph.agent import build
 
 check_agent(build)
 asyncio.run(check_server())
+"""
+UNDO = """
+import asyncio
+
+from modeshift import open_agent
+from modeshift.turns.undo import describe_undo
+
+
+async def main() -> None:
+    async with open_agent() as agents:
+        thread = agents.thread()
+        for text in ("hello", 'call find_order {"order": "A-17"}'):
+            await thread.say(text, mode="triage")
+        preview = await thread.undo()
+        done = await thread.undo("last", preview["digest"])
+        print(*describe_undo(await thread.deps(), done), sep="\\n")
+        print([each.text for each in await thread.history() if each.type == "human"])
+
+
+asyncio.run(main())
 """
 OF_FILES = re.compile(r"workspace|files?\b|folder|sandbox|shell|command|\bgit\b", re.IGNORECASE)
 
@@ -185,6 +206,19 @@ def test_there_is_no_workspace(shop: Path, tmp_path: Path, snapshot: Snapshot) -
     assert OF_FILES.findall("".join(shown.values())) == []
     snapshot("shop.txt", {"modes": shown["modes",]})
     assert {*shop.iterdir()} - before <= {shop / "__pycache__"}
+
+
+def test_a_conversation_without_files_goes_back(shop: Path, api: Api, tmp_path: Path) -> None:
+    (shop / "back.py").write_text(UNDO)
+    settings = environment(tmp_path, MODES_FOLDER=str(shop / "modes"))
+    said = run_in_clone(shop, "back", **settings).splitlines()
+    mode = "mode triage, approvals manual"
+    assert said == [f"Undo: the conversation goes back; {mode}.", "['hello']"]
+
+
+def test_the_keys_of_a_terminal_are_for_files_where_there_are_some() -> None:
+    assert "\n@ " in describe_keys(has_files=True)
+    assert not re.search(r"files?\b|\n@", describe_keys(has_files=False))
 
 
 def test_the_proof_takes_limits_and_modes_that_begin_no_sub_tasks(

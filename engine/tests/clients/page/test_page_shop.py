@@ -1,5 +1,6 @@
 """The page of an agent without files: its colours, titles and cards."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,7 @@ from tests.harness.server import Server
 from tests.harness.shop import Api, make_shop, serving_api
 
 pytestmark = pytest.mark.slow
+OF_FILES = re.compile(r"\bfiles?\b|\bgit\b|folder", re.IGNORECASE)
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +68,17 @@ def test_money_is_shown_in_red(person: Person, server: Server, api: Api) -> None
     assert not (server.folder / "workspace").exists()
     log = server.log.read_text()
     assert [word for word in ("workspace", "commands", "sandbox") if word in log] == []
+
+
+def test_what_goes_back_is_told_without_files(person: Person) -> None:
+    for text, answer in (("hello", "command language"), ('call find_order {"order": "A"}', "went")):
+        person.say(text)
+        expect(person.answer).to_contain_text(answer)
+        expect(person.button("Send")).to_be_visible()
+    dialog = person.page.locator("dialog")
+    for name, press in (("Edit and run again", "Cancel"), ("Undo from here", "Undo")):
+        person.page.get_by_role("button", name=name).last.click()
+        expect(dialog).not_to_contain_text(OF_FILES)
+        dialog.get_by_role("button", name=press, exact=True).click()
+    dialog.get_by_role("button", name="Close").click()
+    expect(person.answer).to_contain_text("command language")
