@@ -317,8 +317,9 @@ def _to_text(value: object) -> str:
 
 def _match_value(word: str, value: object) -> Match:
     limit = _LIMIT.fullmatch(word)
-    if limit is None:
-        return "yes" if word_matches(word, _to_text(value)) else "no"
+    if limit is None:  # 60 is 60.0 for an argument that is a float
+        whole = f"{value:.0f}" if isinstance(value, float) and value.is_integer() else ""
+        return "yes" if any(word_matches(word, text) for text in (_to_text(value), whole)) else "no"
     if not isinstance(value, int | float) or not isfinite(value):
         return "maybe"
     return "yes" if (value <= float(limit[2])) is (limit[1] == "<=") else "no"

@@ -93,9 +93,9 @@ CALLS: list[tuple[ToolSpec, str, list[Any], str]] = [
      "* https://a.example/* https://a.example/x https://a.example/y/*"),
     (SERVED, "", [()], "* mcp__git__* mcp__git__log mcp__x__*"),
     (REFUND, "order amount",
-     [("A-1", 50), ("B-1", 50.01), ("A-1", -1.5), ("A 1", "50"), ("A-1", None),
+     [("A-1", 50), ("A-1", 50.0), ("B-1", 50.01), ("A-1", -1.5), ("A 1", "50"), ("A-1", None),
       ("A", float("nan"))],
-     "*|* <=50|* >50|A-* *|* 50|<=50 *"),
+     "*|* <=50|* >50|A-* *|* 50|* 50.0|<=50 *"),
 ]
 
 
