@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from json import dumps
+from json import dumps, loads
 from typing import NotRequired
 
 from langchain_core.messages import HumanMessage
@@ -97,7 +97,11 @@ def build_own_request(name: str, text: str, args: Mapping[str, object], unique: 
 
 
 def _action_request(deps: AgentDeps, context: CallContext, judged: Judged) -> ActionRequest:
+    assert judged.tool is not None and judged.args is not None
     args = judged.call["args"]  # as they are, which is how it runs
+    # A person sees the amount that is paid where the model names none, too.
+    subject = {name: judged.args.get(name) for name in judged.tool.spec.subject if name not in args}
+    args = {**args, **loads(write_json(subject, default=str))}
     if judged.effect.switches_mode and not judged.effect.starts_subtask:
         why = (args.get("reason") or "").strip() or NO_REASON
         args = {**args, "reason": to_one_line(why, MAX_REASON)}

@@ -160,6 +160,16 @@ async def test_a_title_has_what_the_tool_names(talk: Conversation) -> None:
     assert build_title(deps, "send_note", {"order": "A-17", "text": "x"}) == "Send note A-17 x"
 
 
+async def test_a_card_has_the_amount_that_the_model_left_out(shop: Path, api: Api) -> None:
+    change(shop / "tools/orders.py", "amount: float,", "amount: float = 99,")
+    talk = Conversation(build(shop))
+    await talk.say('call refund {"order": "A-17"}', mode="refund")
+    (request,) = await talk.waiting()
+    assert request["args"] == {"order": "A-17", "amount": 99}
+    await talk.decide(APPROVE)
+    assert [body for _, _, body, _ in api.asked] == ['{"amount":99}']
+
+
 async def test_a_mode_says_which_tools_of_the_conversation_it_has(talk: Conversation) -> None:
     deps = talk.agent.live.deps
     tools = {slug: deps.seat(slug).tools for slug in deps.catalog}
