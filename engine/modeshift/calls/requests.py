@@ -101,7 +101,7 @@ def _action_request(deps: AgentDeps, context: CallContext, judged: Judged) -> Ac
     args = judged.call["args"]  # as they are, which is how it runs
     # A person sees the amount that is paid where the model names none, too.
     subject = {name: judged.args.get(name) for name in judged.tool.spec.subject if name not in args}
-    args = {**args, **loads(write_json(subject, default=str))}
+    args = {**args, **loads(dumps(subject, default=str))}
     if judged.effect.switches_mode and not judged.effect.starts_subtask:
         why = (args.get("reason") or "").strip() or NO_REASON
         args = {**args, "reason": to_one_line(why, MAX_REASON)}

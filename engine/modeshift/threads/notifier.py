@@ -39,8 +39,8 @@ class Notifier:
         if self.url:  # which is often a secret: httpx logs each address
             logging.getLogger("httpx").setLevel(logging.WARNING)
 
-    def tell(self, thread: str, mode: str, request: JsonObject) -> None:
-        """Tell of a question, in the background; ``request`` is the interrupt's value."""
+    def tell(self, thread: str, mode: str, request: JsonObject, titles: Sequence[str]) -> None:
+        """Tell of a question, the interrupt's value, with its calls' titles; in the background."""
         question = str(request.get("question"))
         told_of = f"{thread} {question}"  # a copy of a thread asks the same
         if told_of in self._told:  # it is asked again, as the host has set something, say
@@ -55,7 +55,8 @@ class Notifier:
         kinds = sorted({str(action["name"]) for action in actions})
         told = {"thread": thread, "mode": mode, "kind": ", ".join(kinds), "question": question}
         if self.has_content:
-            told["content"] = "\n\n".join(str(action["description"]) for action in actions)
+            words = zip(titles, (str(action["description"]) for action in actions), strict=True)
+            told["content"] = "\n\n".join(map("\n".join, words))
         task = asyncio.create_task(self._send(json.dumps(told).encode()))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -24,6 +24,7 @@ from modeshift.calls.question import (
     open_question,
     withdraw_question,
 )
+from modeshift.calls.requests import build_title
 from modeshift.calls.turn_end import end_turn, move_on
 from modeshift.messages.instructions import Instruction
 from modeshift.modes.phases import Event, Phase
@@ -336,7 +337,10 @@ async def run_step(
         result = await node(step, *mode)
     except GraphInterrupt as interrupt:
         if (notifier := start.deps.notifier) is not None:
-            notifier.tell(start.thread, start.now.mode, interrupt.args[0][0].value)
+            request, deps = interrupt.args[0][0].value, start.deps
+            actions = request.get("action_requests") or ()
+            titles = [build_title(deps, each["name"], each["args"]) for each in actions]
+            notifier.tell(start.thread, start.now.mode, request, titles)
         raise
     question = step._question
     if step._is_asking or (question is not None and question.is_waiting):

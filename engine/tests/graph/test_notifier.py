@@ -86,7 +86,8 @@ async def test_a_webhook_is_signed_and_a_failed_one_logged(
         head, _, body = taken[0].partition(b"\r\n\r\n")
         signature = hmac.new(SIGNING.encode(), body, hashlib.sha256).hexdigest()
         assert f"x-modeshift-signature: {signature}".encode() in head
-        assert "Code mode wants to use write_file" in json.loads(body)["content"]
+        content = json.loads(body)["content"]
+        assert content.startswith("Write file a.txt\nCode mode wants to use write_file")
         assert url not in caplog.text  # it is often a secret
     async with hooked("302 Found") as (url, taken):
         talk = await ask(workspace, Notifier(url=url, secret=SIGNING.encode()))
@@ -116,14 +117,14 @@ async def test_a_copy_of_the_thread_is_told_and_no_more_than_so_many_go_on(
 ) -> None:
     notifier = Notifier(write_program(tmp_path))
     for thread in ("thread", "copy", "thread"):
-        notifier.tell(thread, "code", {"question": "1"})
+        notifier.tell(thread, "code", {"question": "1"}, [])
     tasks: Any = notifier._tasks
     await asyncio.wait({*tasks})
     told = [json.loads(line)["thread"] for line in (tmp_path / "out").read_text().splitlines()]
     assert sorted(told) == ["copy", "thread"]
     notifier = Notifier([sys.executable, "-c", "import time; time.sleep(600)"])
     for number in range(module.MAX_AT_ONCE + 5):
-        notifier.tell("thread", "code", {"question": str(number)})
+        notifier.tell("thread", "code", {"question": str(number)}, [])
     tasks = notifier._tasks
     assert len(tasks) == module.MAX_AT_ONCE
     assert "a question is not told" in caplog.text
