@@ -85,6 +85,7 @@ def test_a_webhook_is_one_short_file(workspace: tuple[Path, str], tmp_path: Path
             assert hook.post(conversation="1", **answer)[0] == 409
             assert hook.post(conversation="2", **answer)[0] == 409
             asked = hook.post(conversation="1", text="write a.txt: hello")
+            assert "a.txt" in asked[1]["waits"][0], "what is approved is told"
             assert not (folder / "a.txt").exists()
             answer = {"question": asked[1]["question"], "decisions": [APPROVE]}
             assert "text" in hook.post(conversation="1", **answer)[1]
