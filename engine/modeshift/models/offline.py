@@ -32,23 +32,28 @@ from modeshift.messages.repair import VOID, remove_marks
 from modeshift.modes.plain_data import JsonObject
 from modeshift.prompts import render_summary_request
 
-HELP = """\
+BEGINNING = """\
 I am Modeshift's offline model: no language model, only a small command language, \
 so that everything works without a key. One command a line; " & " joins several in one step:
-
+"""
+END = """
+For a real model set MODEL in .env, such as MODEL=anthropic:claude-sonnet-5-5 with \
+ANTHROPIC_API_KEY, and start again; .env.example says more."""
+FILES = """
     list [path]                              read <path>
     search <regex> [in <path>]               write <path>: <text>   (\\n is a line break)
-    replace <old> with <new> in <path>       run <command line>
+    replace <old> with <new> in <path>       run <command line>"""
+OTHERS = """
     switch to <mode>[: <reason>]             todo: <item>; <item>
     ask: <question>                          done: <summary>
     task in <mode>: <command> | <command>    call <tool> [<arguments as JSON>]
-
-For a real model set MODEL in .env, such as MODEL=anthropic:claude-sonnet-5-5 with \
-ANTHROPIC_API_KEY, and start again; .env.example says more."""
+"""
+HELP = BEGINNING + FILES + OTHERS + END
 
 OfflineCall = tuple[str, JsonObject]
 """A tool's name and its arguments."""
 _EDITS = ("write_file", "edit_file")
+_FILE_TOOLS = (*_EDITS, "list_files", "read_file", "search_files", "execute_command")
 _KEYWORDS = ("write", "chang", "file", "run", "command")
 _MARKDOWN_KEYWORDS = ("write", "plan", "markdown")
 
@@ -210,7 +215,10 @@ def respond(messages: Sequence[BaseMessage], tools: Collection[str]) -> AIMessag
         return _build_message(messages, _retell(messages[:start]), [])
     steps = parse(messages[start].text) if start is not None else []
     if start is None or not steps:
-        return _build_message(messages, HELP, [])
+        # Where it reaches no file and knows no mode to ask for, no word of them.
+        modes = _list_modes(messages[0]) if messages else {}
+        has_files = not tools or {*_FILE_TOOLS} & {*tools} or _choose_mode(modes, _KEYWORDS)
+        return _build_message(messages, HELP if has_files else HELP.replace(FILES, ""), [])
     progress = _Progress(steps)
     progress.replay(messages[start + 1 :])
     calls = progress.next_calls(tools, _list_modes(messages[0]))

@@ -208,6 +208,13 @@ async def test_the_first_request_has_no_word_on_files(
     assert OF_FILES.findall(render_summary_request(has_files=False)) == []
 
 
+async def test_the_offline_model_offers_no_files(talk: Conversation) -> None:
+    await talk.say("hello", mode="triage")
+    said = (await talk.messages())[-1].text
+    assert "call <tool>" in said
+    assert not re.search("read <path>|run <command line>", said)
+
+
 def test_there_is_no_workspace(shop: Path, tmp_path: Path, snapshot: Snapshot) -> None:
     settings = environment(tmp_path, MODES_FOLDER=str(shop / "modes"), SANDBOX="auto")
     before = {*shop.iterdir()}
