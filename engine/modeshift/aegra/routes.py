@@ -62,7 +62,7 @@ FAILED = 500
 
 async def _explain(request: Request, error: Any) -> Response:
     """Say what a client can correct, and that the database is gone: Aegra makes both a 500."""
-    problem = error.__cause__ or error
+    problem = error if isinstance(error, UserError) else error.__cause__ or error
     is_explained = isinstance(problem, UserError) or error.status_code == FAILED
     answer = await explain(problem) if is_explained else None
     return answer or await http_exception_handler(request, error)

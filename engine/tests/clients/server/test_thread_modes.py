@@ -121,6 +121,7 @@ WRONG: list[tuple[Any, str]] = [
 WRONG_INPUTS = [
     *WRONG[:2],
     ({"approvals": "yolo"}, YOLO),
+    ({"compact": "yes"}, "compact 'yes' does not fit: Input should be a valid boolean"),
     ({"mood": "code"}, "unknown key 'mood' in a run's input; the keys are: messages, mode"),
 ]
 
