@@ -34,7 +34,7 @@ async def run_tool(
     tokens, ran = (current_calling.set(context), idempotency_key.set(key)), context.ran
     try:
         message = await judged.tool.runnable.ainvoke(call, config)
-    except Exception as error:  # noqa: BLE001  # whatever a tool of the user's raises
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a tool of the user's raises
         text = repair.describe_failure(error, name_call(judged), id, max_characters)
         return repair.build_not_run_result(judged.call, text), {}
     finally:

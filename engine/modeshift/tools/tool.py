@@ -7,12 +7,13 @@ from inspect import iscoroutinefunction, signature
 from pathlib import Path
 from typing import Any, Self
 
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_function
-from typing_extensions import TypedDict, Unpack
+from typing_extensions import TypedDict, Unpack, override
 
 from modeshift.modes.effects import EFFECTS, EffectName, ToolSpec
-from modeshift.modes.errors import ConfigurationError
+from modeshift.modes.errors import ConfigurationError, ToolFailedError
 from modeshift.modes.mode import Mode
 from modeshift.modes.plain_data import JsonObject
 from modeshift.project import find_root
@@ -97,7 +98,9 @@ class Tool:
         except ValueError as error:  # no docstring, or one of other arguments
             raise ConfigurationError(f"{file}: {name}: {error}") from error
         spec = ToolSpec(name, row, **rest)
-        _check_arguments(f"{file}: {name}", spec, list(signature(function).parameters))
+        fields = runnable.get_input_schema().model_fields
+        has = {argument: field.annotation for argument, field in fields.items()}
+        _check_arguments(f"{file}: {name}", spec, has, {*signature(function).parameters})
         return cls(spec, runnable, file)
 
     def in_group(self, group: str | None) -> Self:
@@ -131,6 +134,15 @@ def _shorten(schema: JsonObject) -> JsonObject:
     return short
 
 
+class _Runnable(StructuredTool):
+    @override
+    async def _arun(self, *args: Any, config: RunnableConfig, **rest: Any) -> Any:
+        try:
+            return await super()._arun(*args, config=config, **rest)
+        except SystemExit as error:  # LangChain's task would end the event loop with it
+            raise ToolFailedError(f"SystemExit: {error}") from None
+
+
 _made: dict[object, tuple[object, StructuredTool]] = {}
 """The last LangChain tool of a function's code, and what else it was made from."""
 
@@ -148,7 +160,7 @@ def _make_runnable(function: Callable[..., object], addendum: str, *, is_pair: b
     if code in _made and _made[code][0] == key:
         return _made[code][1].model_copy(update={kind: function})
     options: dict[str, Any] = {"func": None, kind: function}
-    runnable = StructuredTool.from_function(
+    runnable = _Runnable.from_function(
         **options,
         parse_docstring=True,
         response_format="content_and_artifact" if is_pair else "content",
@@ -165,7 +177,14 @@ def _file_of(function: Callable[..., object]) -> str:
     return str(file.relative_to(root) if file.is_relative_to(root) else file)
 
 
-def _check_arguments(tool: str, spec: ToolSpec, has: list[str]) -> None:
+def _check_arguments(
+    tool: str, spec: ToolSpec, has: Mapping[str, object], parameters: set[str]
+) -> None:
+    # LangChain's own config gets to a function that has it, and nothing else of that name.
+    if taken := (parameters - has.keys()) ^ ({"config"} & parameters):
+        raise ConfigurationError(
+            f"{tool} has the argument {min(taken)!r}, which no call reaches; give it another name"
+        )
     named = [("command", spec.command), ("url", spec.url)]
     named += [("paths", path) for path in spec.paths]
     named += [("subject", argument) for argument in spec.subject]
@@ -174,6 +193,11 @@ def _check_arguments(tool: str, spec: ToolSpec, has: list[str]) -> None:
             raise ConfigurationError(
                 f"{tool} has no argument {argument!r}, which {how}= names; "
                 f"its arguments are: {', '.join(has) or 'none'}"
+            )
+        if argument is not None and how != "subject" and has[argument] not in (str, str | None):
+            raise ConfigurationError(
+                f"{tool} has the argument {argument!r}, which {how}= names and is no str; "
+                "one argument is one path, command line or address"
             )
     if spec.paths and spec.effect.stays_outside:
         raise ConfigurationError(

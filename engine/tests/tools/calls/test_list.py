@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
+from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from modeshift.modes.errors import ConfigurationError, InvalidCallError
+from modeshift.testing.agent import script
 from modeshift.testing.plugin import Snapshot
 from modeshift.tools.tool import Tool, ToolDeps
 from modeshift.tools.toolbox import Toolbox, build_toolbox, make_tools
@@ -23,6 +25,34 @@ HERE = f"{__file__}: fetch_url"
 def fetch_url(url: str, depth: int = 1) -> str:
     """Fetch a page."""
     return f"{url} {depth}"
+
+
+def set_config(config: str) -> str:
+    """Set it."""
+    return config
+
+
+def hide(text: str, _hidden: str) -> str:
+    """Hide it."""
+    return text
+
+
+def read_all(where: list[str]) -> str:
+    """Read files."""
+    return str(where)
+
+
+def read_one(where: Path) -> str:
+    """Read a file."""
+    return str(where)
+
+
+UNCALLABLE: dict[str, Any] = {
+    "config": set_config,
+    "_hidden": hide,
+    "where: list": read_all,
+    "where: Path": read_one,
+}
 
 
 def my_tools(_: ToolDeps) -> list[Tool]:
@@ -112,10 +142,41 @@ def test_a_tool_that_does_not_fit_its_function(snapshot: Snapshot) -> None:
         with pytest.raises(ConfigurationError) as refused:
             Tool.of(fetch_url, effect, **rest)
         told[f"{effect} {rest}"] = str(refused.value)
-    with pytest.raises(ConfigurationError) as refused:
-        Tool.of(lambda url: url, "read")
-    told["no docstring"] = str(refused.value)
+    for name, function in {"no docstring": lambda url: url, **UNCALLABLE}.items():
+        with pytest.raises(ConfigurationError) as refused:
+            Tool.of(function, "read", paths=("where",) if "where" in name else ())
+        told[name] = str(refused.value)
     snapshot("tools.txt", told)
+
+
+def test_langchains_own_config_is_no_argument_of_a_call() -> None:
+    def look(text: str, config: RunnableConfig) -> str:
+        """Look."""
+        return text
+
+    assert list(Tool.of(look, "read").declared["parameters"]["properties"]) == ["text"]
+
+
+def leave() -> str:
+    """Leave, as a library for command lines does where an argument is wrong."""
+    raise SystemExit(2)
+
+
+async def leave_at_once() -> str:
+    """Leave, on the event loop."""
+    return leave()
+
+
+def leaving_tools(_: ToolDeps) -> list[Tool]:
+    return [Tool.of(leave, "read"), Tool.of(leave_at_once, "read")]
+
+
+async def test_a_tool_that_exits_ends_nothing_but_its_call(workspace: Path) -> None:
+    tools = (*TOOLS, ("read", f"{__name__}:leaving_tools"))
+    talk = script(workspace, [("leave", {}), ("leave_at_once", {})], "It left.", tools=tools)
+    await talk.say("go")
+    for result in (await talk.results()).values():
+        assert (result.status, "SystemExit: 2" in result.text) == ("error", True), result.text
 
 
 def test_a_line_that_does_not_hold(tmp_path: Path, snapshot: Snapshot) -> None:
