@@ -1,5 +1,6 @@
 """A clone with changes of its own merges this version: one of 0.2 in the field, and a new one."""
 
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -118,6 +119,12 @@ def test_a_later_version_comes_over(tmp_path: Path) -> None:
     assert "not committed: commit them first" in refused.stderr
     (clone / "untracked.txt").unlink()
     assert "Say where" in run("/bin/sh", ".ci/upgrade", cwd=clone).stderr
+    shutil.copytree(clone, stranger := tmp_path / "stranger", ignore=shutil.ignore_patterns(".git"))
+    assert git(stranger, "init", "-q").returncode == 0
+    commit(stranger, "A history of its own")
+    refused = run("/bin/sh", ".ci/upgrade", upstream, cwd=stranger)
+    assert "unrelated histories" in refused.stderr
+    assert "docs/own/upgrading.md says what to do" in refused.stderr
     upgrade = run("/bin/sh", ".ci/upgrade", upstream, cwd=clone)
     assert upgrade.returncode == 0, upgrade.stdout + upgrade.stderr
     assert upgrade.stdout.splitlines() == [
