@@ -18,14 +18,13 @@ from modeshift.configuration.loading import AgentCache
 from modeshift.configuration.settings import Settings, load_settings
 from modeshift.configuration.workspaces import ANYBODY
 from modeshift.modes.errors import InvalidInputError
+from modeshift.project import GRAPH
 from modeshift.storage.database import Database
 from modeshift.storage.kept_threads import spell_thread
 from modeshift.thread import Thread, explain_errors, find_title
 from modeshift.threads.compiled import Agent
 from modeshift.threads.journal import Journal
 
-GRAPH = "agent"
-"""The graph's name in ``langgraph.json``."""
 TIMEOUT = httpx.Timeout(connect=5, read=300, write=300, pool=5)  # the SDK's
 _FIND_THREAD = "SELECT 1 FROM checkpoints WHERE thread_id = :thread LIMIT 1"
 _NEWEST = (

@@ -15,6 +15,8 @@ from modeshift.modes.facts import BUILT_IN, Fact
 
 MARK = "langgraph.json"
 """The file that every clone has in its folder."""
+GRAPH = "agent"
+"""The graph's name there."""
 ENGINE = "modeshift"
 """The engine's distribution; a clone's ``pyproject.toml`` names the versions that it fits."""
 ENGINE_FOLDER = "engine"

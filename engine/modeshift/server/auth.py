@@ -17,12 +17,12 @@ from modeshift.configuration.loading import get_served, get_served_cache
 from modeshift.configuration.workspaces import ANYBODY
 from modeshift.modes.errors import InvalidInputError, describe_misfit
 from modeshift.modes.plain_data import JsonObject
+from modeshift.project import GRAPH
 from modeshift.server.checkpointer import CLONE, database, is_opened, owners_of, settings
 from modeshift.storage.kept_threads import NAMESPACE
 from modeshift.threads.checks import check_input, check_update
 from modeshift.threads.deps import AgentDeps
 
-GRAPH = "agent"  # its name in langgraph.json
 SERVED = str(uuid5(UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8"), GRAPH))
 """The id of the server's own assistant, as ``langgraph_api.graph`` makes it."""
 auth = Auth()

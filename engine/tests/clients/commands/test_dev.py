@@ -86,6 +86,15 @@ def get_refusal(server: Server, *options: str, **settings: str) -> str:
     return text
 
 
+def test_a_graph_by_another_name_is_refused(tmp_path: Path) -> None:
+    """It would be served, and found by nobody."""
+    clone, listed = Server(tmp_path), tmp_path / "langgraph.json"
+    text = listed.read_text().replace('"agent":', '"till":')
+    listed.unlink()
+    listed.write_text(text)
+    assert "langgraph.json names no graph 'agent'" in get_refusal(clone)
+
+
 def test_what_a_person_needs_comes_last_and_nothing_else(server: Server) -> None:
     text = server.log.read_text().partition(f"address    {server.url}  (")[0]
     lines = text.split("\n")
