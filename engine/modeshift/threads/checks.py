@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, cast, get_type_hints
 
-from langgraph.graph import END
+from langgraph.graph import END, StateGraph
 from langgraph.types import Command, Overwrite
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
@@ -232,6 +232,8 @@ def drop_invalid(
     kept: dict[str, object] = {}
     dropped = []
     for key, value in state.items():
+        if value is None and key in list_own_keys(kind):  # as if it were not there
+            continue
         valid = _keep_valid(_list_checks(kind, phases), key, value)
         if valid is not value:
             dropped.append(key)
@@ -241,12 +243,17 @@ def drop_invalid(
 
 
 def overwrite_dropped(
-    state: State, dropped: Collection[str], changed: StateValues
-) -> dict[str, Overwrite]:
-    """The update for the ``dropped`` keys whose channel would only add to what it has."""
+    state: State, dropped: Collection[str], changed: StateValues, kind: type
+) -> dict[str, object]:
+    """The update for ``dropped`` keys: the clone's own, and those whose channel only adds."""
     growing = {"mode_changes", "instructions", "parents", "subtasks"} & {*dropped}
     values: StateValues = state
-    update = {key: Overwrite([*values.get(key, []), *changed.get(key, [])]) for key in growing}
+    update: dict[str, object] = {
+        key: Overwrite([*values.get(key, []), *changed.get(key, [])]) for key in growing
+    }
+    for key in list_own_keys(kind) & {*dropped}:
+        channel = StateGraph(kind).channels[key]
+        update[key] = Overwrite(channel.get()) if channel.is_available() else None
     return update | ({"usage": Overwrite(Usage())} if "usage" in dropped else {})
 
 

@@ -136,7 +136,7 @@ class Opening:
             {key: state.get(key) for key in self._dropped if key in state}
             | self._host_changes
             | written
-            | overwrite_dropped(state, self._dropped, self._changed)
+            | overwrite_dropped(state, self._dropped, self._changed, deps.state)
             | _write_messages(self._before, messages),
         )
 

@@ -1,11 +1,12 @@
 """Input that is wrong, or hostile: an error, or plain words, and no right that was not given."""
 
 import json
+import operator
 import re
 import unicodedata
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from langchain_core.messages import ToolMessage
@@ -15,7 +16,16 @@ from langgraph.types import Command, Overwrite, Send, StateUpdate
 from modeshift.messages.repair import mark_as_data, remove_marks
 from modeshift.modes.errors import InvalidInputError, UnknownModeError
 from modeshift.testing.plugin import Snapshot
-from tests.harness.conversation import APPROVE, REJECT, Conversation, edit, run_script
+from modeshift.threads.state import State
+from tests.harness.conversation import (
+    APPROVE,
+    REJECT,
+    Conversation,
+    edit,
+    restart,
+    run_script,
+    script,
+)
 from tests.harness.scripted import Call
 
 TEXT = {"type": "text", "text": ""}
@@ -188,6 +198,31 @@ async def test_a_thread_that_holds_malformed_values_recovers(
     assert state["first_mode"] == "ask"
     deciders = ("host",) if len(held) == 1 else ("host", "nobody")
     assert state["mode_changes"][0]["decided_by"] in deciders
+
+
+class Before(State, total=False):
+    tags: list[str]
+    log: str
+
+
+class After(State, total=False):
+    tags: dict[str, int]
+    log: Annotated[list[str], operator.add]
+
+
+async def test_a_key_of_the_clones_own_that_has_another_type_now_is_dropped_once(
+    workspace: Path,
+) -> None:
+    talk = script(workspace, "One.", "Two.", "Three.", state=Before)
+    await talk.say("go", tags=["a"], log="b")
+    restart(talk, workspace, state=After)
+    await talk.say("go on")
+    state = await talk.values()
+    assert [notice[:6] for notice in state["notices"]] == ["'tags'", "'log' "]
+    assert (state["tags"], state["log"]) == (None, [])
+    await talk.say("go on", log=["c"])
+    state = await talk.values()
+    assert (state["notices"], state["log"]) == ([], ["c"])
 
 
 async def test_what_a_node_lacks_is_said_and_two_commands_are_taken(talk: Conversation) -> None:
