@@ -164,7 +164,7 @@ def truncate(text: str, limit: int = MAX_RESULT_CHARACTERS) -> str:
     return "\n".join(lines)
 
 
-def describe_failure(error: Exception, source: str, call_id: str, limit: int) -> str:
+def describe_failure(error: BaseException, source: str, call_id: str, limit: int) -> str:
     """What the model reads; the text of an exception that is not ours is marked as data."""
     text = truncate(describe_error(error), limit)
     if isinstance(error, ToolFailedError) and error.data:

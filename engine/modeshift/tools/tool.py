@@ -10,6 +10,7 @@ from typing import Any, Self
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_function
+from pydantic import BaseModel
 from typing_extensions import TypedDict, Unpack, override
 
 from modeshift.modes.effects import EFFECTS, EffectName, ToolSpec
@@ -98,8 +99,9 @@ class Tool:
         except ValueError as error:  # no docstring, or one of other arguments
             raise ConfigurationError(f"{file}: {name}: {error}") from error
         spec = ToolSpec(name, row, **rest)
-        fields = runnable.get_input_schema().model_fields
-        has = {argument: field.annotation for argument, field in fields.items()}
+        schema = runnable.args_schema
+        assert isinstance(schema, type) and issubclass(schema, BaseModel)
+        has = {name: field.annotation for name, field in schema.model_fields.items()}
         _check_arguments(f"{file}: {name}", spec, has, {*signature(function).parameters})
         return cls(spec, runnable, file)
 
