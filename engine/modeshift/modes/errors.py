@@ -36,7 +36,7 @@ class ModelError(ModeshiftError):
     """The model can do something about it; it never leaves the run as an exception."""
 
 
-def describe_error(error: Exception) -> str:
+def describe_error(error: BaseException) -> str:
     """An error as the model reads it."""
     return f"{type(error).__name__}: {error}"
 
