@@ -1,6 +1,6 @@
 """``Tool``: a function that the model can call; ``ToolDeps``: what it can work on."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import iscoroutinefunction, signature
@@ -101,8 +101,9 @@ class Tool:
         spec = ToolSpec(name, row, **rest)
         schema = runnable.args_schema
         assert isinstance(schema, type) and issubclass(schema, BaseModel)
-        has = {name: field.annotation for name, field in schema.model_fields.items()}
-        _check_arguments(f"{file}: {name}", spec, has, {*signature(function).parameters})
+        has = {each: field.annotation for each, field in schema.model_fields.items()}
+        for problem in _find_problems(spec, has, {*signature(function).parameters}):
+            raise ConfigurationError(f"{file}: {name} {problem}")
         return cls(spec, runnable, file)
 
     def in_group(self, group: str | None) -> Self:
@@ -179,39 +180,32 @@ def _file_of(function: Callable[..., object]) -> str:
     return str(file.relative_to(root) if file.is_relative_to(root) else file)
 
 
-def _check_arguments(
-    tool: str, spec: ToolSpec, has: Mapping[str, object], parameters: set[str]
-) -> None:
+def _find_problems(
+    spec: ToolSpec, has: Mapping[str, object], parameters: set[str]
+) -> Iterator[str]:
+    """What does not fit; ``has`` are the arguments of a call, with their types."""
+    effect, name = spec.effect, repr(spec.effect.name)
     # LangChain's own config gets to a function that has it, and nothing else of that name.
     if taken := (parameters - has.keys()) ^ ({"config"} & parameters):
-        raise ConfigurationError(
-            f"{tool} has the argument {min(taken)!r}, which no call reaches; give it another name"
-        )
+        yield f"has the argument {min(taken)!r}, which no call reaches; give it another name"
     named = [("command", spec.command), ("url", spec.url)]
     named += [("paths", path) for path in spec.paths]
     named += [("subject", argument) for argument in spec.subject]
     for how, argument in named:
         if argument is not None and argument not in has:
-            raise ConfigurationError(
-                f"{tool} has no argument {argument!r}, which {how}= names; "
-                f"its arguments are: {', '.join(has) or 'none'}"
-            )
-        if argument is not None and how != "subject" and has[argument] not in (str, str | None):
-            raise ConfigurationError(
-                f"{tool} has the argument {argument!r}, which {how}= names and is no str; "
-                "one argument is one path, command line or address"
-            )
-    if spec.paths and spec.effect.stays_outside:
-        raise ConfigurationError(
-            f"{tool} names paths= with the effect {spec.effect.name!r}, under which no file is "
-            "judged; let another tool read or write it"
+            its = f"its arguments are: {', '.join(has) or 'none'}"
+            yield f"has no argument {argument!r}, which {how}= names; {its}"
+        elif argument is not None and how != "subject" and has[argument] not in (str, str | None):
+            yield f"has the argument {argument!r}, which {how}= names: it has to be one str"
+    if spec.paths and effect.stays_outside:
+        yield (
+            f"names paths= with the effect {name}, under which no file is judged; let another "
+            "tool read or write it"
         )
-    if spec.url is not None and not spec.effect.reaches_network:
-        raise ConfigurationError(
-            f"{tool} names url= with the effect {spec.effect.name!r}; what fetches has 'network'"
-        )
-    if spec.may_be_remembered and not spec.effect.can_be_allowed:
-        raise ConfigurationError(
-            f"{tool} has may_be_remembered= with the effect {spec.effect.name!r}, on which a "
-            "person decides every time; leave it out"
+    if spec.url is not None and not effect.reaches_network:
+        yield f"names url= with the effect {name}; what fetches has 'network'"
+    if spec.may_be_remembered and not effect.can_be_allowed:
+        yield (
+            f"has may_be_remembered= with the effect {name}, on which a person decides every "
+            "time; leave it out"
         )
