@@ -1,6 +1,8 @@
 """``make serve`` says what it lacks."""
 
 import shutil
+import subprocess
+import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -50,6 +52,15 @@ def test_what_could_start_wants_aegra(postgres: Postgres, tmp_path: Path) -> Non
     assert prefork.run("modeshift", "serve", env=only_check).returncode == 0
     done = prefork.run("modeshift", "serve", env=env)
     assert "Aegra is not installed here: run make serve, which makes .venv-serve" in done.stderr
+
+
+def test_a_clone_without_the_extra_for_postgres_may_be_served(tmp_path: Path) -> None:
+    """The environment that make sets up next has it."""
+    program = "import runpy, sys; sys.modules['psycopg'] = None; sys.argv[1:] = ['serve']; "
+    env = environment(tmp_path, DATABASE_URL=URL, PORT=str(free_port()), ONLY_CHECK="1")
+    command = [sys.executable, "-c", f"{program}runpy.run_module('modeshift', run_name='__main__')"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def write_program(file: Path, text: str) -> Path:
