@@ -118,8 +118,13 @@ class Thread:
             with self._explain():
                 runs = self._client.runs
                 for run in await runs.list(self.id):
-                    if run["status"] in ("pending", "running"):
+                    if run["status"] not in ("pending", "running"):
+                        continue
+                    try:
                         await runs.cancel(self.id, run["run_id"], wait=True)
+                    except httpx.HTTPStatusError as error:  # not the SDK's own where it waits
+                        if error.response.status_code != httpx.codes.NOT_FOUND:
+                            raise  # else it has ended meanwhile: its stream is closed, too
 
     async def set(self, **settings: object) -> None:
         """Set ``mode``, ``limit`` or ``approvals`` from the next step on, in any process.
