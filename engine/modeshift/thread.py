@@ -247,17 +247,14 @@ class Thread:
 
     async def _stream(self, input: object) -> AsyncGenerator[RunEvent]:
         with self._explain():
-            if self.server is None:
-                chunks: Any = (await self.load()).astream(
-                    input, self.config, stream_mode=list(self.streams), durability="sync"
-                )
-            else:
+            graph: Any = self.server or await self.load()
+            options = {"durability": "sync"}
+            if self.server is not None:
+                options = {"on_disconnect": "cancel"}
                 if isinstance(input, dict) and "messages" in input:
                     title = input["messages"][0]["content"].split("\n")[0][:MAX_TITLE]
                     await self.create(metadata={"title": title})  # as the page does
-                chunks = self.server.astream(
-                    input, self.config, stream_mode=list(self.streams), on_disconnect="cancel"
-                )
+            chunks = graph.astream(input, self.config, stream_mode=list(self.streams), **options)
             async with aclosing(chunks):
                 async for kind, part, *_ in chunks:
                     for event in read_events(kind, part):

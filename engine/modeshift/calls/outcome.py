@@ -14,10 +14,9 @@ from modeshift.calls.requests import MAX_REASON, NO_REASON
 from modeshift.calls.ways import list_suggestions
 from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import BEHIND, VOID, build_not_run_result, build_rejection
-from modeshift.modes.choice import Seen, choose
 from modeshift.modes.effects import Effect
 from modeshift.modes.facts import Done
-from modeshift.modes.phases import Phase
+from modeshift.modes.phases import Phase, Seen, choose
 from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.deps import AgentDeps

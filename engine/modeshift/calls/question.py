@@ -16,9 +16,8 @@ from modeshift.calls.judging import CallContext, Judged, judge_all
 from modeshift.calls.outcome import JudgedQuestion, Outcome, plan_batches
 from modeshift.calls.requests import build_request
 from modeshift.messages.repair import VOID, find_last_answer, find_open_calls, repair
-from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import NodeError, ToolFailedError
-from modeshift.modes.phases import Phase
+from modeshift.modes.phases import Phase, Seen, choose
 from modeshift.modes.policy import Approvals, Verdict, verdict
 from modeshift.threads.audit import append_entry
 from modeshift.threads.deps import AgentDeps

@@ -5,9 +5,8 @@ from typing import cast
 from langgraph.store.base import BaseStore
 from langgraph.types import Command
 
-from modeshift.modes.choice import Seen, choose
 from modeshift.modes.machine import Configuration
-from modeshift.modes.phases import Event, Phase
+from modeshift.modes.phases import Event, Phase, Seen, choose
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import read_host_changes
 from modeshift.threads.routing import change_mode, leaves_due_calls, next_step

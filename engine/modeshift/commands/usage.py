@@ -87,15 +87,13 @@ async def read_threads(database: Database, id: str | None = None) -> list[Thread
     for thread, checkpoint, times, first in await database.execute(_QUERY, thread=id):
         values = await read_newest(database, thread, checkpoint)
         usage = cast("Usage", values.get("usage", {}))
-        known = threads.get(thread)
-        before = {} if known is None else known.taken
-        title = "" if known is None else known.title
-        if known is None:  # by what its first run was given
+        if (known := threads.get(thread)) is None:  # its title is by what its first run was given
             begun = await read_newest(database, thread, first)
             title = to_one_line(find_title(begun.get("__start__") or {}), MAX_SHOWN)
-        taken = add_tokens(before, usage.get("thread", {}), times)
-        turn = usage.get("turn") or {}
-        threads[thread] = ThreadUsage(thread, title, taken, turn, usage.get("last"))
+            known = ThreadUsage(thread, title, {}, {}, None)
+        taken = add_tokens(known.taken, usage.get("thread", {}), times)
+        turn, last = usage.get("turn") or {}, usage.get("last")
+        threads[thread] = known._replace(taken=taken, turn=turn, last=last)
     return list(threads.values())
 
 

@@ -10,9 +10,8 @@ from functools import cache, cached_property
 from itertools import product
 from typing import TypeVar
 
-from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import ConfigurationError
-from modeshift.modes.phases import Event, Phase
+from modeshift.modes.phases import Event, Phase, Seen, choose
 
 EACH_MODE = "each mode"
 """In ``ChartData.nodes``: the node of whichever mode the thread is in."""

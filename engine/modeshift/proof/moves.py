@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 from modeshift.calls.turn_end import end_turn
 from modeshift.modes.chart import ENGINE_NODES
-from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import ModeshiftError
 from modeshift.modes.machine import Configuration, IllegalEventError
-from modeshift.modes.phases import Event, Phase
+from modeshift.modes.phases import Event, Phase, Seen, choose
 from modeshift.proof.decisions import POLICIES, Decided
 from modeshift.proof.nodes import NODES, Nodes, Outside
 from modeshift.proof.places import Place, Task, build_state, read_true_facts

@@ -102,7 +102,8 @@ def _build(tokens: list[Token], end: float) -> list[TreeNode]:
             continue
         if token.nesting == 1:
             children: list[TreeNode] = []
-            open_nodes[-1].append([_name(token), _attributes(token), children])
+            tag = token.tag if token.tag in _TAGS else "span"
+            open_nodes[-1].append([tag, _attributes(token), children])
             open_nodes.append(children)
         elif token.nesting == -1:
             open_nodes.pop()
@@ -125,12 +126,8 @@ def _leaf(token: Token, end: float) -> list[TreeNode]:
         case "image":  # the picture is not fetched: that would tell its host
             return [f"[picture: {token.content} {token.attrs.get('src', '')}]"]
         case "hardbreak" | "hr":
-            return [["br" if token.type == "hardbreak" else "hr", {}, []]]
+            return [[token.tag, {}, []]]
     return ["\n" if token.type == "softbreak" else token.content]
-
-
-def _name(token: Token) -> str:
-    return token.tag if token.tag in _TAGS else "span"
 
 
 def _attributes(token: Token) -> dict[str, str]:

@@ -22,9 +22,8 @@ from modeshift.messages.instructions import keep_first, place
 from modeshift.messages.thinking import drop_unbound_thinking, join_history, split_history
 from modeshift.models.bound_model import call_model
 from modeshift.models.usage import NO_FILL, Usage, add_usage, count_answer
-from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import ConfigurationError, ProviderError, TooLongError
-from modeshift.modes.phases import Phase
+from modeshift.modes.phases import Phase, Seen, choose
 from modeshift.prompts import render_summary_request
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import StateValues

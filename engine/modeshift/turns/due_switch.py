@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 from modeshift.calls.ways import Values, find_way_problem, is_free, read_fact_values
 from modeshift.messages.repair import VOID
-from modeshift.modes.choice import Seen, choose
 from modeshift.modes.edges.edge_table import Way
 from modeshift.modes.errors import InvalidInputError
-from modeshift.modes.phases import Event, Phase
+from modeshift.modes.phases import Event, Phase, Seen, choose
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.state import State, Switch, Update
 from modeshift.turns.subtasks import is_as_approved

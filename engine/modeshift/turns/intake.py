@@ -11,9 +11,8 @@ from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import CHANGED, NOT_RUN, find_open_calls, repair
 from modeshift.messages.thinking import join_history, split_history
 from modeshift.models.usage import NEW_TURN, Usage
-from modeshift.modes.choice import Seen, choose
 from modeshift.modes.machine import Configuration
-from modeshift.modes.phases import Phase
+from modeshift.modes.phases import Phase, Seen, choose
 from modeshift.modes.plain_data import JsonObject
 from modeshift.threads.checks import drop_invalid, overwrite_dropped
 from modeshift.threads.deps import AgentDeps

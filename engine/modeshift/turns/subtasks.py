@@ -19,10 +19,9 @@ from modeshift.messages.repair import (
     truncate,
 )
 from modeshift.models.usage import NO_FILL, Usage
-from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import InvalidInputError, NodeError
 from modeshift.modes.machine import Configuration
-from modeshift.modes.phases import Phase
+from modeshift.modes.phases import Phase, Seen, choose
 from modeshift.modes.plain_text import to_one_line
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.facts import end_conversation

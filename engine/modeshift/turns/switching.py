@@ -11,10 +11,9 @@ from modeshift.messages.normal_form import get_call_id
 from modeshift.messages.repair import build_not_run_result, find_last_answer
 from modeshift.messages.thinking import drop_unbound_thinking, join_history, split_history
 from modeshift.models.usage import NO_FILL
-from modeshift.modes.choice import Seen, choose
 from modeshift.modes.facts import APPROVED
 from modeshift.modes.machine import Configuration
-from modeshift.modes.phases import Phase
+from modeshift.modes.phases import Phase, Seen, choose
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.routing import change_mode
 from modeshift.threads.state import State, Switch, Update, list_switches

@@ -11,9 +11,8 @@ from modeshift.messages.instructions import Instruction, place
 from modeshift.messages.thinking import split_history
 from modeshift.models.bound_model import call_model
 from modeshift.models.usage import Usage, count_answer
-from modeshift.modes.choice import Seen, choose
 from modeshift.modes.errors import CeilingError, ConfigurationError, ProviderError, TooLongError
-from modeshift.modes.phases import Event, Phase
+from modeshift.modes.phases import Event, Phase, Seen, choose
 from modeshift.observing import Report, observe
 from modeshift.threads.state import Update
 from modeshift.turns.briefing import list_news

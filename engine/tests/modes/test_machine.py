@@ -12,13 +12,12 @@ from statemachine.exceptions import TransitionNotAllowed
 
 from graph.chart import CHART
 from modeshift.modes.catalog import Catalog
-from modeshift.modes.choice import Seen, choose
 from modeshift.modes.edges.edge_table import Way
 from modeshift.modes.effects import EFFECTS, EffectName, ToolKind, ToolSpec
 from modeshift.modes.errors import ModeFileError, UnknownModeError
 from modeshift.modes.machine import Chart, Configuration, Machine
 from modeshift.modes.mode import Mode
-from modeshift.modes.phases import Event, Phase
+from modeshift.modes.phases import Event, Phase, Seen, choose
 from tests.harness.modes import load_catalog
 from tests.harness.root import ENGINE
 
