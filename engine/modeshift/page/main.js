@@ -211,7 +211,8 @@ async function editAndRun(message) {
   const isBusy = () => thread.isRunning || thread.interrupt || thread.values.subtask;
   if (isBusy()) return toast("First end the run, question or sub-task.");
   const text = h("textarea", { rows: 5, "aria-label": "Message", value: message.content });
-  const note = `What came after it is left out.${chart.has_files ? " Files stay as they are." : ""}`;
+  const files = chart.has_files ? " Files stay as they are." : "";
+  const note = `What came after it is left out.${files}`;
   const parts = [text, h("p", { class: "faint" }, note)];
   const isSaid = await confirm("Edit and run again", parts, "Run again");
   if (isSaid && text.value.trim() && !isBusy())

@@ -17,7 +17,7 @@ from tests.harness.aegra import serving
 from tests.harness.place import environment
 from tests.harness.postgres import WHY_NOT, Postgres, find_postgres, run_postgres
 from tests.harness.programs import run
-from tests.harness.root import ENGINE
+from tests.harness.root import ENGINE, TEMPLATE
 from tests.harness.server import free_port
 
 SET_UP = ENGINE / "modeshift/aegra/set_up.sh"
@@ -59,7 +59,9 @@ def test_a_clone_without_the_extra_for_postgres_may_be_served(tmp_path: Path) ->
     program = "import runpy, sys; sys.modules['psycopg'] = None; sys.argv[1:] = ['serve']; "
     env = environment(tmp_path, DATABASE_URL=URL, PORT=str(free_port()), ONLY_CHECK="1")
     command = [sys.executable, "-c", f"{program}runpy.run_module('modeshift', run_name='__main__')"]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=TEMPLATE, env=env, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
