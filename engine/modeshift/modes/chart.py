@@ -1,6 +1,6 @@
 """``ChartData``: what a turn can do, as data. A clone's is in its ``graph/chart.py``.
 
-The engine sends the events of ``choice.py`` itself, so their edges must be there; an owner adds
+The engine sends the events of ``phases.py`` itself, so their edges must be there; an owner adds
 phases, events and edges between them.
 """
 
