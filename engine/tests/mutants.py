@@ -15,7 +15,7 @@ from tests.harness.root import ENGINE
 FOUND = ENGINE / "mutants/modeshift"
 REASONS = Path(__file__).with_suffix(".txt")
 LEAST = 90
-LOOKED_AT = ("modes/policy.py", "modes/choice.py", "calls/judging.py")
+LOOKED_AT = ("modes/policy.py", "modes/phases.py", "calls/judging.py")
 LEFT = ("survived", "untested")
 OUTCOMES = {
     **dict.fromkeys((1, 3), "caught by a test"),
