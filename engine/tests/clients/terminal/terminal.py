@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyte
+import pyte.modes
 
 from tests.clients.terminal.drawing import draw
 from tests.harness import prefork
@@ -58,7 +59,13 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """What a person sees, but the bar; up to the cursor, where there is one."""
+        """What a person sees, but the bar; up to the cursor, where there is one.
+
+        Empty in the midst of a frame: prompt_toolkit has lines not wrap from its first byte on to
+        its last, and one frame may come in several reads.
+        """
+        if pyte.modes.DECAWM not in self._screen.mode:
+            return ""
         lines = self.screen.split("\n")
         if self.bar:
             self._had_bar = True
