@@ -59,13 +59,7 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """What a person sees, but the bar; up to the cursor, where there is one.
-
-        Empty in the midst of a frame: prompt_toolkit has lines not wrap from its first byte on to
-        its last, and one frame may come in several reads.
-        """
-        if pyte.modes.DECAWM not in self._screen.mode:
-            return ""
+        """What a person sees, but the bar; up to the cursor, where there is one."""
         lines = self.screen.split("\n")
         if self.bar:
             self._had_bar = True
@@ -122,8 +116,12 @@ class Terminal:
         self._wait(lambda: self.screen, lambda seen: shown in seen, shown)
 
     def _wait(self, look: Callable[[], str], holds: Callable[[str], Any], shown: str) -> str:
+        """Look at the end of each frame, which may come in several reads.
+
+        prompt_toolkit lets no line wrap from a frame's first byte on to its last.
+        """
         end = time.monotonic() + SECONDS
-        while not holds(seen := look()):
+        while not (holds(seen := look()) and pyte.modes.DECAWM in self._screen.mode):
             if time.monotonic() > end or not self._read(end):
                 raise AssertionError(f"no {shown!r} in:\n{seen}")
         return seen
