@@ -1,20 +1,24 @@
 """``start_runs_at_once`` and ``find_lists`` for ``langgraph-runtime-inmem``; seen with 0.36.7.
 
-The first replaces ``put``, ``next`` and ``get`` of ``langgraph_runtime_inmem.ops.Runs``: look here
-first if a new version of the server does not start. No issue asks for it yet: "dev
-server: wake the queue for a new run, and let runs of a busy thread wait without the others".
+The first replaces ``put``, ``next`` and ``get`` of ``langgraph_runtime_inmem.ops.Runs``, and
+``Threads.set_joint_status``: look here first if a new version of the server does not start. No
+issue asks for it yet: "dev server: wake the queue for a new run, let runs of a busy thread wait
+without the others, and look for a run and its thread among the newest first".
 
 LangGraph's dev server looks for new runs twice a second, and takes only those that were there
 before it last went to sleep: each message, and each answer of a person, would wait between half a
 second and a second. And runs that wait in a busy thread would keep all other threads waiting.
 
-For each waiting client it looks up the client's run, twice a second, among all runs ever made.
+It looks for a run, and for its thread, among all that were ever made, from the oldest on: the rate
+of runs fell by half while a server was used.
 """
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, suppress
+from datetime import UTC, datetime
+from operator import itemgetter
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,6 +46,31 @@ class _Bell:
             self._loop.call_soon_threadsafe(self._event.set)
 
 
+class _NewestFirst:
+    """A list of the dev server's, read from its end."""
+
+    def __init__(self, items: list[Any]) -> None:
+        self._items = items
+        self.append = items.append
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from reversed(self._items)
+
+
+class _Store:
+    """The dev server's store; each list is looked up again, as the server may replace it."""
+
+    def __init__(self, lists: Mapping[str, list[Any]]) -> None:
+        self._lists = lists
+
+    def __getitem__(self, name: str) -> _NewestFirst:
+        return _NewestFirst(self._lists[name])
+
+
+def _read_newest_first(connection: Any) -> Any:
+    return SimpleNamespace(store=_Store(connection.store))
+
+
 def find_lists() -> tuple[list[Any], list[Any]] | None:
     """The dev server's lists of runs and threads; None on another server.
 
@@ -60,28 +89,61 @@ def start_runs_at_once(is_stopping: Callable[[], bool]) -> None:
     ops: Any = sys.modules.get("langgraph_runtime_inmem.ops")
     if ops is None:
         return
-    put, look, get, bell = ops.Runs.put, ops.Runs.next, ops.Runs.get, _Bell()
+    runs, threads, bell = ops.Runs, ops.Threads, _Bell()
+    put, get, set_status = runs.put, runs.get, threads.set_joint_status
 
-    async def put_and_ring(*args: object, **kwargs: object) -> object:
-        run = await put(*args, **kwargs)
+    async def put_and_ring(connection: Any, *args: object, **kwargs: object) -> object:
+        run = await put(_read_newest_first(connection), *args, **kwargs)
         bell.ring()
         return run
 
-    async def wait_and_look(wait: bool, limit: int = 1) -> AsyncIterator[object]:
+    async def wait_and_take(wait: bool, limit: int = 1) -> AsyncIterator[tuple[Any, int]]:
         if wait:
             await bell.wait()
         if is_stopping():
             return
-        # It would look at the oldest ``limit`` runs alone, and those may wait for their thread.
-        async with aclosing(look(wait=False, limit=sys.maxsize)) as runs:
-            async for run in runs:
+        async with aclosing(_take_due(ops, limit)) as taken:
+            async for run in taken:
                 yield run
-                if (limit := limit - 1) == 0:
-                    return
 
-    async def get_from_newest(conn: Any, *args: object, **kwargs: object) -> object:
-        store = {"runs": conn.store["runs"][::-1], "threads": conn.store["threads"]}
-        return await get(SimpleNamespace(store=store), *args, **kwargs)
+    async def get_from_newest(connection: Any, *args: object, **kwargs: object) -> object:
+        return await get(_read_newest_first(connection), *args, **kwargs)
 
-    ops.Runs.put, ops.Runs.next = staticmethod(put_and_ring), staticmethod(wait_and_look)
-    ops.Runs.get = staticmethod(get_from_newest)
+    async def set_status_of_newest(
+        connection: Any, thread_id: object, run_id: object, run_status: str, *args: Any, **more: Any
+    ) -> None:
+        if run_status != "rollback":  # which deletes the run
+            connection = _read_newest_first(connection)
+        await set_status(connection, thread_id, run_id, run_status, *args, **more)
+
+    runs.put, runs.next = staticmethod(put_and_ring), staticmethod(wait_and_take)
+    runs.get = staticmethod(get_from_newest)
+    threads.set_joint_status = staticmethod(set_status_of_newest)
+
+
+async def _take_due(ops: Any, limit: int) -> AsyncGenerator[tuple[Any, int], None]:
+    """At most ``limit`` runs, and which attempt each is; they are running then."""
+    async with ops.connect() as connection, ops.RUN_LOCK:
+        for run in _list_due(connection.store["runs"])[:limit]:
+            # Its thread may have been deleted, and a client may have taken it back meanwhile.
+            threads = reversed(connection.store["threads"])
+            has_thread = any(thread["thread_id"] == run["thread_id"] for thread in threads)
+            if has_thread and run["status"] == "pending":
+                attempt = await connection.retry_counter.increment(run["run_id"])
+                run["status"] = "running"
+                yield run, attempt
+
+
+def _list_due(runs: list[Any]) -> list[Any]:
+    """The oldest run of each thread that has none running."""
+    now = datetime.now(UTC)
+    due: dict[Any, Any] = {}
+    for run in sorted(
+        (one for one in runs if one["status"] == "pending" and one["created_at"] < now),
+        key=itemgetter("created_at"),
+    ):
+        due.setdefault(run["thread_id"], run)
+    for run in runs:
+        if run["status"] == "running":
+            due.pop(run["thread_id"], None)
+    return list(due.values())

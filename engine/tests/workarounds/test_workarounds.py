@@ -6,12 +6,11 @@ import logging
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
@@ -31,6 +30,7 @@ from modeshift.workarounds.structlog import LevelFirst
 from tests.harness.conversation import SECONDS
 
 DAY = 86_400 * 10**9
+ID = uuid4()
 
 
 def test_ids_of_checkpoints_go_back_with_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,6 +57,8 @@ def test_what_langgraph_and_its_dev_server_lack() -> None:
     assert "await asyncio.sleep(0.5)" in look
     assert "zip(range(limit), pending_runs" in look
     assert {*inspect.signature(ops.Runs.next).parameters} == {"wait", "limit"}
+    scan = '(t for t in conn.store["threads"] if t["thread_id"] == thread_id)'
+    assert all(scan in inspect.getsource(f) for f in (ops.Runs.put, ops.Threads.set_joint_status))
     assert all(isinstance(database.GLOBAL_STORE[name], list) for name in ("runs", "threads"))
     assert not hasattr(message, "messages_delta_reducer"), "take this one"
 
@@ -190,46 +192,97 @@ print(sum(field.description is not None for field in model.model_fields.values()
     assert described == ["Its name."] * 2
 
 
-async def test_a_new_run_wakes_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs: list[str] = []
-
-    class Runs:
-        @staticmethod
-        async def put(run: str) -> str:
-            runs.append(run)
-            return run
-
-        @staticmethod
-        async def next(wait: bool, limit: int = 1) -> AsyncIterator[str]:
-            assert not wait, "it would sleep, and miss what comes meanwhile"
-            for run in runs[:limit]:  # the oldest
-                if run != "for a busy thread":
-                    runs.remove(run)
-                    yield run
-
-        @staticmethod
-        async def get(conn: Any, run: str) -> int:
-            return int(conn.store["runs"].index(run))
-
-    async def look() -> list[str]:
-        return [run async for run in Runs.next(wait=True, limit=1)]
-
-    monkeypatch.setitem(sys.modules, "langgraph_runtime_inmem.ops", SimpleNamespace(Runs=Runs))
+@pytest.fixture
+def dev_server(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
+    """The store of a dev server with the workaround, which has one thread for each letter."""
+    for name in ("DATABASE_URI", "REDIS_URI"):  # its configuration has no default for them
+        monkeypatch.setenv(name, "")
+    for owner, names in ((ops.Runs, ("put", "next", "get")), (ops.Threads, ("set_joint_status",))):
+        for name in names:
+            monkeypatch.setattr(owner, name, getattr(owner, name))
+    assistant = {"assistant_id": ID, "graph_id": "agent", "config": {}, "metadata": {}}
+    threads = [
+        {"thread_id": UUID(letter * 32), "status": "idle", "metadata": {}, "config": {}}
+        for letter in "abcdef"
+    ]
+    store = {"runs": [], "threads": threads, "assistants": [assistant], "crons": []}
+    monkeypatch.setattr(database, "GLOBAL_STORE", store)
     monkeypatch.setattr(langgraph_runtime, "SECONDS", 3600)
     langgraph_runtime.start_runs_at_once(lambda: False)
-    conn = SimpleNamespace(store={"runs": ["old", "new"], "threads": []})
-    assert await Runs.get(conn, "new") == 0, "a client waits for a run that is new, among many"
-    looking = asyncio.create_task(look())
+    return store
+
+
+async def put(letter: str, status: str = "pending") -> UUID:
+    """A new run of the letter's thread."""
+    async with ops.connect() as connection:
+        made = await ops.Runs.put(
+            connection, ID, {}, thread_id=letter * 32, run_id=uuid4(), status=status, metadata={},
+            prevent_insert_if_inflight=False,
+        )  # fmt: skip
+        return UUID(str((await anext(made))["run_id"]))
+
+
+async def take(limit: int = 1, *, wait: bool = False) -> list[str]:
+    """The letters of the threads whose run is taken next."""
+    return [run["thread_id"].hex[0] async for run, attempt in ops.Runs.next(wait=wait, limit=limit)]
+
+
+async def end(letter: str, run: UUID, status: str = "success") -> None:
+    async with ops.connect() as connection:
+        await ops.Threads.set_joint_status(connection, letter * 32, run, status, "agent")
+
+
+async def test_a_new_run_wakes_the_queue(dev_server: dict[str, list[Any]]) -> None:
+    looking = asyncio.create_task(take(wait=True))
     await asyncio.sleep(0)
-    assert await asyncio.to_thread(asyncio.run, Runs.put("first")) == "first"
-    assert await asyncio.wait_for(looking, SECONDS) == ["first"]
-    for run in ("for a busy thread", "second", "third"):
-        await Runs.put(run)
-    assert await asyncio.wait_for(look(), SECONDS) == ["second"], "one, as was asked"
-    for steps in range(6):  # the server can be stopped at any moment
-        looking = asyncio.create_task(look())
+    await put("a")
+    assert await asyncio.wait_for(looking, SECONDS) == ["a"]
+    for letter in "abcc":
+        await put(letter)
+    await put("d", "success")
+    assert await asyncio.wait_for(take(wait=True), SECONDS) == ["b"], (
+        "one, as was asked, and not the busy"
+    )
+
+
+async def test_runs_wait_for_their_thread_alone(dev_server: dict[str, list[Any]]) -> None:
+    first = await put("a")
+    for letter in "aabb":
+        await put(letter)
+    assert await take(10) == ["a", "b"], "one of each thread, the oldest first"
+    await end("a", first)
+    assert [run["status"] for run in dev_server["runs"]] == [
+        *("success", "pending", "pending", "running", "pending")
+    ]
+    assert dev_server["threads"][0]["status"] == "busy", "two more wait"
+    dev_server["threads"].pop(0)
+    await put("c")
+    assert await take(10) == ["c"], "what has no thread is left"
+
+
+async def test_what_is_looked_for_is_found_wherever_it_stands(
+    dev_server: dict[str, list[Any]],
+) -> None:
+    """And in lists that the server replaces; where a run is rolled back, it is deleted."""
+    runs = {letter: await put(letter) for letter in "fab"}
+    async with ops.connect() as connection:
+        for letter, run in runs.items():
+            found = await ops.Runs.get(connection, run, thread_id=letter * 32)
+            assert (await anext(found))["thread_id"] == UUID(letter * 32)
+    assert await take(2) == ["f", "a"]
+    await end("a", runs["a"], "rollback")
+    assert [run["thread_id"].hex[0] for run in dev_server["runs"]] == ["f", "b"]
+    async with ops.connect() as connection:
+        await ops.Threads.delete(connection, UUID("f" * 32))
+    await put("c")
+    assert [run["thread_id"].hex[0] for run in dev_server["runs"]] == ["b", "c"]
+
+
+async def test_the_queue_can_be_stopped_at_any_moment(dev_server: dict[str, list[Any]]) -> None:
+    for steps, letter in enumerate("abcdef"):
+        looking = asyncio.create_task(take(wait=True))
         await asyncio.sleep(0)
-        await Runs.put("later")
+        await put(letter)
         for _ in range(steps):
             await asyncio.sleep(0)
         is_over = looking.done()
