@@ -7,9 +7,9 @@ brings back less, than git would have it: these files only take away.
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fnmatch import translate
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cached_property, lru_cache
 
 MAX_LINES = 500
 MAX_CHARACTERS = 300
@@ -24,7 +24,8 @@ _TRAILING = re.compile(r"(?<!\\) +$")
 _CLASS = re.compile(r"\[([!^]?)(\]?[^\]]*)\]")
 
 
-class IgnoreRule(NamedTuple):
+@dataclass(frozen=True)
+class IgnoreRule:
     """One line."""
 
     names: tuple[str, ...]
@@ -33,7 +34,7 @@ class IgnoreRule(NamedTuple):
     """False for a line with "!", which brings back what one before it ignores."""
     only_folders: bool
 
-    @property
+    @cached_property
     def regex(self) -> str:
         """For a path with line breaks for slashes; in any case, for .ENV is .env on some disks."""
         regex, *chunks = "\n".join(map(_translate, self.names)).split("**\n")
