@@ -129,8 +129,8 @@ async def open_agent(
     """The agent with the ``settings``, the clone's ``.env`` unless given.
 
     At ``address`` on a server, which the first of its tokens opens; else in this process, with the
-    threads that a server of the clone has, too, unless they are in another SQLite ``file``. Raises
-    ``UserError``.
+    threads that a server of the clone has, too, unless they are in another SQLite ``file``. MCP
+    servers that were started here end with it. Raises ``UserError``.
     """
     if settings is None:
         settings = await asyncio.to_thread(load_settings)
@@ -144,4 +144,8 @@ async def open_agent(
         return
     file = file or settings.checkpoints
     async with open_threads(settings, file) as (database, saver, store):
-        yield Agents(AgentCache(settings, saver, store, Journal(database, file)), database)
+        cache = AgentCache(settings, saver, store, Journal(database, file))
+        try:
+            yield Agents(cache, database)
+        finally:
+            await cache.end_servers()

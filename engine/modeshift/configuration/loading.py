@@ -295,6 +295,11 @@ class AgentCache:
                 del self._cached[next(iter(self._cached))]
             return self._cached[key]
 
+    async def end_servers(self) -> None:
+        """End the MCP servers that its agents have started."""
+        if not isinstance(self._pool, NoPool):
+            await self._pool.end_all()
+
     async def delete_thread(self, thread: str) -> None:
         """Delete all that is stored of a thread."""
         if self._saver is not None:

@@ -34,6 +34,7 @@ class LoopThread:
         self._end = end
         self._lock = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: Thread | None = None
 
     async def run(self, work: Coroutine[object, None, T]) -> T:
         """Run a coroutine in the thread and wait for it here; a cancellation is passed on."""
@@ -49,12 +50,23 @@ class LoopThread:
         else:
             asyncio.run_coroutine_threadsafe(work, self._loop)
 
+    async def end(self) -> None:
+        """Do what is done at the end now; a later ``run`` starts the thread again."""
+        with self._lock:
+            loop, thread, self._loop = self._loop, self._thread, None
+        if loop is not None and thread is not None:
+            atexit.unregister(self._finish)
+            await asyncio.to_thread(self._finish, loop)
+            loop.call_soon_threadsafe(loop.stop)
+            await asyncio.to_thread(thread.join, SECONDS_TO_END)
+
     def _start(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 import_module("modeshift.mcp.session")  # with the SDK, which takes a while
                 loop = asyncio.new_event_loop()
-                Thread(target=loop.run_forever, name="mcp", daemon=True).start()
+                self._thread = Thread(target=_serve, args=(loop,), name="mcp", daemon=True)
+                self._thread.start()
                 atexit.register(self._finish, loop)
                 self._loop = loop
             return self._loop
@@ -63,6 +75,12 @@ class LoopThread:
         ending = asyncio.run_coroutine_threadsafe(self._end(), loop)
         with suppress(TimeoutError):
             ending.result(SECONDS_TO_END)
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
 
 
 log = logging.getLogger("modeshift")
@@ -238,8 +256,8 @@ class McpServerPool:
             return list(session.tools)
 
     async def end_all(self) -> None:
-        """End all of them."""
-        await self._thread.run(self._end_all())
+        """End all of them, and their thread."""
+        await self._thread.end()
 
     async def _end_all(self) -> None:
         await asyncio.gather(*(server.close() for server in self._servers.values()))

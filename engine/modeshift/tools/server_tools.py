@@ -63,6 +63,9 @@ class ServerPool(Protocol):
     ) -> list[ToolDescription]:
         """Start it, list its tools, end it. Raises ``ToolFailedError``."""
 
+    async def end_all(self) -> None:
+        """End all that have been started."""
+
 
 @dataclass(frozen=True)
 class NoPool:

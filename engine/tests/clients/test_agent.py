@@ -1,17 +1,22 @@
 """``open_agent``: the same object for an agent in this process and for one on a server."""
 
 import asyncio
+import json
+import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from langgraph.types import Interrupt
 
 from modeshift import APPROVE, Agents, Chunk, Printed, Thread, UserError, Wrote, edit, open_agent
 from tests.harness.conversation import until
 from tests.harness.place import UserFolders
-from tests.harness.server import free_port
+from tests.harness.server import Server, free_port
+from tests.tools.mcp.servers import TOY
 
 
 @pytest.fixture(params=["process", "server"])
@@ -104,6 +109,40 @@ async def test_what_is_remembered_is_taken_back(agents: Agents) -> None:
     await thread.set(forget="all")
     assert await thread.remembered() == []
     assert await thread.say("run printf three") is not None
+
+
+async def test_a_run_that_ended_before_the_stop_came_is_stopped(
+    server: Server, place: UserFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_agent(place.settings(), address=server.url) as agents:
+        thread = agents.thread()
+        await thread.say("hello")
+        runs = thread._client.runs
+        ended = [{**run, "status": "running"} for run in await runs.list(thread.id)]
+        assert len(ended) == 1
+
+        async def list_as_before(thread_id: str) -> list[Any]:
+            return ended
+
+        monkeypatch.setattr(runs, "list", list_as_before)
+        await thread.stop()
+
+
+async def test_mcp_servers_end_with_the_agent(place: UserFolders) -> None:
+    entry = {"command": sys.executable, "args": [str(TOY)]}
+    (place.home / "mcp.json").write_text(json.dumps({"mcpServers": {"here": entry}}))
+    for _ in range(2):
+        async with open_agent(place.settings()) as agents:
+            await agents.thread().say('call mcp__here__get_time {"zone": "Rome"}', mode="code")
+            assert len(list_toys()) == 1
+        assert not list_toys()
+        assert "mcp" not in {thread.name for thread in threading.enumerate() if thread.is_alive()}
+
+
+def list_toys() -> list[psutil.Process]:
+    """The servers that this process has started."""
+    children = psutil.Process().children(recursive=True)
+    return [child for child in children if str(TOY) in child.cmdline()]
 
 
 async def test_stopping_kills_what_runs_and_the_thread_goes_on(
