@@ -15,7 +15,14 @@ of runs fell by half while a server was used.
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+)
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from operator import itemgetter
@@ -89,7 +96,7 @@ def start_runs_at_once(is_stopping: Callable[[], bool]) -> None:
     ops: Any = sys.modules.get("langgraph_runtime_inmem.ops")
     if ops is None:
         return
-    runs, threads, bell = ops.Runs, ops.Threads, _Bell()
+    runs, threads, bell, taken = ops.Runs, ops.Threads, _Bell(), dict[str, Any]()
     put, get, set_status = runs.put, runs.get, threads.set_joint_status
 
     async def put_and_ring(connection: Any, *args: object, **kwargs: object) -> object:
@@ -102,8 +109,8 @@ def start_runs_at_once(is_stopping: Callable[[], bool]) -> None:
             await bell.wait()
         if is_stopping():
             return
-        async with aclosing(_take_due(ops, limit)) as taken:
-            async for run in taken:
+        async with aclosing(_take_due(ops, limit, taken)) as runs_taken:
+            async for run in runs_taken:
                 yield run
 
     async def get_from_newest(connection: Any, *args: object, **kwargs: object) -> object:
@@ -121,28 +128,47 @@ def start_runs_at_once(is_stopping: Callable[[], bool]) -> None:
     threads.set_joint_status = staticmethod(set_status_of_newest)
 
 
-async def _take_due(ops: Any, limit: int) -> AsyncGenerator[tuple[Any, int], None]:
-    """At most ``limit`` runs, and which attempt each is; they are running then."""
+async def _take_due(
+    ops: Any, limit: int, taken: dict[str, Any]
+) -> AsyncGenerator[tuple[Any, int], None]:
+    """At most ``limit`` runs, and which attempt each is; they are running then.
+
+    ``taken`` has the threads of those that were taken before, by the run's id.
+    """
     async with ops.connect() as connection, ops.RUN_LOCK:
-        for run in _list_due(connection.store["runs"])[:limit]:
+        # A run that is cancelled, or deleted with its thread, is so at once, and ends later.
+        names = " ".join(_list_workers())
+        for id in [id for id in taken if id not in names]:
+            del taken[id]
+        for run in _list_due(connection.store["runs"], {*taken.values()})[:limit]:
             # Its thread may have been deleted, and a client may have taken it back meanwhile.
             threads = reversed(connection.store["threads"])
             has_thread = any(thread["thread_id"] == run["thread_id"] for thread in threads)
             if has_thread and run["status"] == "pending":
                 attempt = await connection.retry_counter.increment(run["run_id"])
                 run["status"] = "running"
+                taken[str(run["run_id"])] = run["thread_id"]
                 yield run, attempt
 
 
-def _list_due(runs: list[Any]) -> list[Any]:
-    """The oldest run of each thread that has none running."""
+def _list_workers() -> Iterator[str]:
+    """The names of the tasks that go on, each with its run's id."""
+    queue: Any = sys.modules.get("langgraph_runtime_inmem.queue")
+    for task in queue.WORKERS if queue else ():
+        if isinstance(task, asyncio.Task):
+            yield task.get_name()
+
+
+def _list_due(runs: list[Any], busy: Collection[Any]) -> list[Any]:
+    """The oldest run of each thread that has none running, and is not ``busy``."""
     now = datetime.now(UTC)
     due: dict[Any, Any] = {}
     for run in sorted(
         (one for one in runs if one["status"] == "pending" and one["created_at"] < now),
         key=itemgetter("created_at"),
     ):
-        due.setdefault(run["thread_id"], run)
+        if run["thread_id"] not in busy:
+            due.setdefault(run["thread_id"], run)
     for run in runs:
         if run["status"] == "running":
             due.pop(run["thread_id"], None)

@@ -17,7 +17,7 @@ import pytest
 from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
 from langgraph.checkpoint.base import id as ids
 from langgraph.graph import message
-from langgraph_runtime_inmem import database, ops  # type: ignore[import-untyped]
+from langgraph_runtime_inmem import database, ops, queue  # type: ignore[import-untyped]
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 from structlog.stdlib import BoundLogger
@@ -258,6 +258,32 @@ async def test_runs_wait_for_their_thread_alone(dev_server: dict[str, list[Any]]
     dev_server["threads"].pop(0)
     await put("c")
     assert await take(10) == ["c"], "what has no thread is left"
+
+
+@pytest.mark.parametrize("how", ["cancelled", "deleted with its thread"])
+async def test_no_run_begins_while_an_earlier_one_of_its_thread_still_ends(
+    dev_server: dict[str, list[Any]], how: str
+) -> None:
+    """A call that was stopped may go on for a while, and its results come then."""
+    first, ends = await put("a"), asyncio.Event()
+    assert await take(10) == ["a"]
+    worker = asyncio.create_task(ends.wait(), name=f"run-{first}-attempt-1")
+    queue.WORKERS.add(worker)
+    worker.add_done_callback(queue.WORKERS.discard)
+    async with ops.connect() as connection:
+        if how == "cancelled":
+            await ops.Runs.cancel(connection, [first], thread_id="a" * 32)
+        else:
+            deleted = dev_server["threads"][0]
+            await ops.Threads.delete(connection, UUID("a" * 32))
+            dev_server["threads"].append(deleted)
+    await put("a")
+    await put("b")
+    assert await take(10) == ["b"]
+    ends.set()
+    await asyncio.wait({worker})
+    await asyncio.sleep(0)
+    assert await take(10) == ["a"]
 
 
 async def test_what_is_looked_for_is_found_wherever_it_stands(
