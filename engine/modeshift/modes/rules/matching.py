@@ -4,12 +4,14 @@ import json
 import re
 import shlex
 from collections.abc import Sequence
+from decimal import Decimal
 from fnmatch import translate
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import dropwhile, islice, takewhile
-from math import isfinite
 from typing import Literal
+
+from pydantic_core import to_jsonable_python
 
 from modeshift.modes.effects import ToolSpec
 from modeshift.modes.plain_data import JsonObject
@@ -143,7 +145,8 @@ def check_name_pattern(pattern: str) -> None:
 EVERY = "*"
 Match = Literal["yes", "no", "maybe"]
 WILD = frozenset("*?")
-_LIMIT = re.compile(r"(<=|>)(-?\d+(?:\.\d+)?)")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_LIMIT = re.compile(rf"(<=|>)({_NUMBER.pattern})")
 """A word of a pattern that is a limit of a number."""
 
 
@@ -312,17 +315,28 @@ def list_samples(word: str) -> tuple[str | float, str | float]:
 
 
 def _to_text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, default=str)
+    """The value as a model writes it: a date or a member of an enumeration without quotes."""
+    if isinstance(value, str):
+        return value
+    plain = to_jsonable_python(value, fallback=str)
+    return plain if isinstance(plain, str) else json.dumps(plain)
+
+
+def _read_number(value: object) -> Decimal | None:
+    if not isinstance(value, int | float | Decimal) or isinstance(value, bool):
+        return None
+    number = Decimal(str(value))
+    return number if number.is_finite() else None
 
 
 def _match_value(word: str, value: object) -> Match:
-    limit = _LIMIT.fullmatch(word)
-    if limit is None:  # 60 is 60.0 for an argument that is a float
-        whole = f"{value:.0f}" if isinstance(value, float) and value.is_integer() else ""
-        return "yes" if any(word_matches(word, text) for text in (_to_text(value), whole)) else "no"
-    if not isinstance(value, int | float) or not isfinite(value):
+    limit, number = _LIMIT.fullmatch(word), _read_number(value)
+    if limit is None:  # 60 is 60.0, and 0 is -0.0
+        is_same = number is not None and _NUMBER.fullmatch(word) and number == Decimal(word)
+        return "yes" if is_same or word_matches(word, _to_text(value)) else "no"
+    if number is None:
         return "maybe"
-    return "yes" if (value <= float(limit[2])) is (limit[1] == "<=") else "no"
+    return "yes" if (number <= Decimal(limit[2])) is (limit[1] == "<=") else "no"
 
 
 def _words_match(pattern: str, words: tuple[str, ...]) -> bool:

@@ -2,6 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from datetime import date
+from decimal import Decimal
+from enum import Enum
 from functools import partial
 from itertools import product
 from typing import Any
@@ -278,6 +281,29 @@ def test_a_pattern_to_widen_matches_the_call(args: dict[str, Any], pattern: str 
     if pattern is not None:
         matching.check_pattern(REFUND, pattern)
         assert subject.certainly_matches(pattern)
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@pytest.mark.parametrize(
+    ("word", "value", "match"),
+    [
+        *(("60", value, "yes") for value in (60.0, Decimal(60), Decimal("60.0"), Decimal("6E1"))),
+        ("0", -0.0, "yes"), ("0", Decimal("-0"), "yes"), ("1", True, "no"), ("true", True, "yes"),
+        ("2026-12-*", date(2026, 12, 24), "yes"), ("red", Colour.RED, "yes"), ("60", [60], "no"),
+        (">50", Decimal("50.01"), "yes"), ("<=50", Decimal("50.01"), "no"), (">50", 10**400, "yes"),
+        ("<=50", True, "maybe"), ("<=50", Decimal("NaN"), "maybe"), ("<=50", "60", "maybe"),
+    ],
+)
+def test_a_value_is_compared_as_a_model_writes_it(
+    word: str, value: object, match: matching.Match
+) -> None:
+    """A rule denied no decimal, no date and no member of an enumeration, and not -0.0."""
+    subject = matching.Subject(REFUND, {"order": "A", "amount": value})
+    assert subject.may_match(f"* {word}") == match
+    assert subject.certainly_matches(f"* {word}") is (match == "yes")
 
 
 def test_no_pattern_and_no_path() -> None:
