@@ -101,24 +101,12 @@ class Outcome:
         if judged.effect.switches_mode:
             self._choose(judged, judged.call["args"], "The user approved.", approvals)
             return
-        before = self._question.asked["contents"]
-        contents = await digest_contents(self._deps, judged.edited_paths)
-        has_changed = any(before.get(path) != digest for path, digest in contents.items())
-        journal, key = self._deps.started_calls.journal, self._get_key(judged)
-        # Unless it was the call itself: then ``act`` has its result.
-        if has_changed and await journal.read(key) is None:
-            self._results.append(build_not_run_result(judged.call, VOID))
-            return
-        self._allow(judged, contents, edited=False)
-        if pattern is not False:
+        if await self._allow(judged, edited=False) and pattern is not False:
             pattern_text = judged.subject.exact if pattern is True else str(pattern)
             assert pattern_text is not None
             slug, tool = self._context.seat.mode.slug, judged.call["name"]
             approval = remember(self._deps, slug, tool, pattern_text, exact=pattern is True)
             self._remembered[approval["id"]] = approval
-
-    def _get_key(self, judged: Judged) -> str:
-        return judged.digest(self._thread, self._question.message)
 
     async def _edit(self, judged: Judged, args: JsonObject) -> None:
         """Approve the call with these arguments, unless they are denied."""
@@ -138,8 +126,7 @@ class Outcome:
             how: How = "by hand" if is_by_hand else None
             self._choose(edited, args, "The user approved.", how=how)
         else:
-            contents = await digest_contents(self._deps, edited.edited_paths)
-            self._allow(edited, contents, edited=True)
+            await self._allow(edited, edited=True)
 
     def _reject(self, judged: Judged, message: str) -> None:
         """Refuse the call; a rejected switch is not asked for again in this turn.
@@ -162,10 +149,22 @@ class Outcome:
         done = Done(tool=judged.call["name"], mode=slug, is_success=True, is_answer=True)
         self._facts = follow(self._deps, self._facts, done)
 
-    def _allow(self, judged: Judged, contents: dict[str, str], *, edited: bool) -> None:
-        key, args = self._get_key(judged), judged.call["args"]
+    async def _allow(self, judged: Judged, *, edited: bool) -> bool:
+        """Let the call run, unless a file is not as it was when the person was asked."""
+        before = self._question.asked["contents"]
+        contents = await digest_contents(self._deps, judged.edited_paths)
+        # Nobody was shown a file that only the person has named.
+        known = {**contents, **before} if edited else before
+        has_changed = any(known.get(path) != digest for path, digest in contents.items())
+        journal, args = self._deps.started_calls.journal, judged.call["args"]
+        key = judged.digest(self._thread, self._question.message)
+        # Unless it was the call itself: then ``act`` has its result.
+        if has_changed and await journal.read(key) is None:
+            self._results.append(build_not_run_result(judged.call, VOID))
+            return False
         approved = Approved(args=args, edited=edited, digest=key, contents=contents)
         self._approved[judged.id] = approved
+        return True
 
     def _choose(
         self,

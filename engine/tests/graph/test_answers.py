@@ -18,6 +18,7 @@ from tests.graph.calls import ALWAYS, replace_in, run, write
 from tests.harness.conversation import (
     APPROVE,
     Conversation,
+    edit,
     make_agent,
     reload,
     restart,
@@ -171,9 +172,11 @@ async def test_an_answer_is_for_no_call_beside_its_own(talk: Conversation, works
 
 @pytest.mark.parametrize("before", [None, "old"])
 @pytest.mark.parametrize("after", [None, "theirs", "old"])
+@pytest.mark.parametrize("decision", [APPROVE, edit("write_file", path="./a", content="mine")])
 async def test_an_approval_is_for_the_text_that_was_there(
-    talk: Conversation, workspace: Path, before: str | None, after: str | None
+    talk: Conversation, workspace: Path, before: str | None, after: str | None, decision: Any
 ) -> None:
+    """So is a person's own text for the file that they were shown."""
     file = workspace / "a"
 
     def put(text: str | None) -> None:
@@ -184,7 +187,7 @@ async def test_an_approval_is_for_the_text_that_was_there(
     put(before)
     await talk.say("write a: mine", mode="code")
     put(after)
-    await talk.decide(APPROVE)
+    await talk.decide(decision)
     assert (VOID in str(await talk.messages())) == (before != after)
     text = file.read_text() if file.exists() else None
     assert text == ("mine" if before == after else after)
