@@ -214,6 +214,22 @@ def test_each_path_of_a_call_counts(
     assert verdict(ruled, MOVE, args, Approvals.AUTO).kind == kind
 
 
+@rows(
+    "rules kind pattern",
+    ({"*": "allow", "*.md": "allow"}, "allow", "*"),
+    ({"*": "ask", "*.md": "allow", "x": "deny"}, "ask", "*"),
+    ({"*": "allow", "*.md": "ask"}, "ask", "*.md"),
+    ({"*": "deny", "*.md": "ask", "a.md": "allow"}, "ask", "*.md"),
+)
+def test_of_a_tool_the_rule_is_named_that_a_call_of_it_names(
+    specs: dict[str, ToolSpec], rules: dict[str, Kind], kind: str, pattern: str
+) -> None:
+    mode = CATALOG["code"].model_copy(update={"permissions": {"write_file": rules}})
+    of_all = verdict(mode, specs["write_file"], None, Approvals.MANUAL)
+    assert of_all.kind == kind
+    assert f"rule {pattern!r} for write_file" in of_all.reason
+
+
 @pytest.mark.parametrize(
     "line", ["true;" * 5000 + "rm x", "x " * 50_000, "x" * 50_000], ids=["commands", "words", "one"]
 )

@@ -121,6 +121,6 @@ def _rule_every_call(patterns: Mapping[str, Kind]) -> Ruling | None:
     for pattern, kind in patterns.items():
         if pattern == EVERY:
             ruling = Ruling(kind, pattern)
-        elif ruling is not None and kind != "deny":
+        elif ruling and (kind == "ask" or (kind == "allow" and ruling.kind == "deny")):
             ruling = Ruling("ask", pattern)
     return ruling
