@@ -25,7 +25,10 @@ def main(mode: str | None = None) -> Iterator[str]:
     root = find_root()
     slugs = sorted(file.stem for file in root.glob("modes/*.yaml") if file.stem != "properties")
     if mode not in slugs:
-        raise ConfigurationError(f"MODE={mode!r} has no file; there are: {', '.join(slugs)}")
+        problem = (
+            "say which: make remove MODE=slug" if mode is None else f"MODE={mode!r} has no file"
+        )
+        raise ConfigurationError(f"{problem}; there are: {', '.join(slugs)}")
     if len(slugs) == 1:
         raise ConfigurationError(f"{mode} is the only mode: add another one first")
     file = root / f"modes/{mode}.yaml"

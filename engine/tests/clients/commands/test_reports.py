@@ -57,6 +57,16 @@ def test_modes_says_what_holds_and_why(place: UserFolders, run: Run, snapshot: S
     snapshot("modes.txt", shown)
 
 
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [((), "say which: make remove MODE=slug"), (("--mode", "nope"), "MODE='nope' has no file")],
+)
+def test_without_a_mode_nothing_is_removed(
+    run: Run, options: tuple[str, ...], problem: str
+) -> None:
+    assert f"modeshift: {problem}; there are: architect, " in run("remove", *options).stderr
+
+
 def test_trust_shows_and_records(place: UserFolders, run: Run, snapshot: Snapshot) -> None:
     record = place.root / "trusted.json"
     shown = {"nothing to trust": run("trust").text, "nothing to show": run("trust", "--show").text}
