@@ -94,9 +94,15 @@ def _find_problem(deps: AgentDeps, rule: RunRule) -> str | None:
         is_known = is_server_tool(rule.tool)
         known = ", ".join(specs)
         return None if is_known else f"there is no tool {rule.tool!r}; the tools are: {known}"
+    spec = specs[rule.tool]
     try:
-        if not specs[rule.tool].effect.switches_mode:
-            check_pattern(specs[rule.tool], rule.pattern)
+        if not spec.effect.switches_mode:
+            check_pattern(spec, rule.pattern)
+            if not spec.can_be_remembered:
+                return (
+                    f"no rule allows {rule.tool}: its calls may not be remembered, so a person "
+                    "decides whenever it asks"
+                )
         elif not any(word_matches(rule.pattern, slug) for slug in deps.catalog):
             return f"no mode matches {rule.pattern!r}; the modes are: {modes}"
     except ValueError as error:

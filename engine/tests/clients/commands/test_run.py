@@ -115,7 +115,7 @@ def test_a_limit_holds_against_every_rule(place: UserFolders, say: Say) -> None:
         ("switch to debug", None),
         ("switch to debug", "- {mode: code, tool: switch_mode, pattern: ask}"),
         ("task in debug: read a.txt", None),
-        ("ask: may I?", "- {mode: code, tool: ask_followup_question, pattern: '*'}"),
+        ("ask: may I?", None),
     ],
 )
 def test_what_no_rule_certainly_names_is_denied(
@@ -165,6 +165,7 @@ def test_a_rule_of_a_sub_tasks_mode_is_not_its_parents(place: UserFolders, say: 
         ("- {mode: code, tool: write_file, pattern: '../x'}", "can match no file"),
         ("- {mode: code, tool: switch_mode, pattern: zz}", "no mode matches 'zz'"),
         ("- {mode: code, tool: update_todo_list, pattern: x}", "takes no pattern"),
+        ("- {mode: code, tool: ask_followup_question, pattern: '*'}", "may not be remembered"),
         ("- {mode: code}", "Field required"),
         ("- {mode: code, tool: write_file, pattern: '*', allow: yes}", "rule"),
         ("mode: code", "give a list of rules"),
