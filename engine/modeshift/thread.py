@@ -95,8 +95,13 @@ class Thread:
         """Say something as the user; ``host`` is the rest of the input, such as ``mode``."""
         return self.run({"messages": [{"role": "user", "content": text}], **host})
 
-    def answer(self, question: Interrupt, decisions: Sequence[GivenDecision]) -> Run:
-        """Answer this question, and no other, with a decision for each of its action requests."""
+    def answer(self, question: Interrupt | None, decisions: Sequence[GivenDecision]) -> Run:
+        """Answer this question, and no other, with a decision for each of its action requests.
+
+        Raises ``InvalidInputError`` for None, which is what stands for no question.
+        """
+        if question is None:
+            raise InvalidInputError("there is no question to answer: the thread waits for nobody")
         answer = {"decisions": list(decisions), "question": question.value["question"]}
         command: Command[str] = Command(resume={question.id: answer})
         return Run(lambda: self._drive(command, question))

@@ -54,6 +54,11 @@ async def test_a_question_is_answered_with_its_decisions(agents: Agents) -> None
     assert [message.text for message in await again.history()] == texts
 
 
+async def test_no_question_is_not_answered(agents: Agents) -> None:
+    with pytest.raises(UserError, match="no question to answer"):
+        await agents.thread().answer(None, [APPROVE])
+
+
 async def test_events_are_what_happens_as_it_happens(agents: Agents) -> None:
     thread = agents.thread()
     question = await thread.say("run printf one; printf two >&2", mode="code")
