@@ -5,6 +5,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, cast, get_type_hints
 
+from langgraph.channels import LastValue
 from langgraph.graph import END, StateGraph
 from langgraph.types import Command, Overwrite
 from pydantic import TypeAdapter, ValidationError
@@ -69,10 +70,12 @@ MARKED_AS_RESOLVED = (Command(goto=END), Command(goto=[END]))
 @cache
 def _list_checks(state: type, phases: tuple[str, ...]) -> dict[str, Check]:
     """The checks of a clone's state, by key."""
-    own = list_own_keys(state)
-    hints = get_type_hints(state).items()
+    own, channels = list_own_keys(state), StateGraph(state).channels
+    hints = get_type_hints(state)
+    # Null clears an own key, as in LangGraph; a reducer could not add it.
+    hints |= {key: hints[key] | None for key in own if isinstance(channels[key], LastValue)}
     return {
-        **{key: _type_check(key, hint, is_own=key in own) for key, hint in hints},
+        **{key: _type_check(key, hint, is_own=key in own) for key, hint in hints.items()},
         "approvals": _member_check("approvals", tuple(Approvals)),
         "phase": _member_check("phase", phases),
         "messages": check_history,
@@ -143,7 +146,9 @@ def check_input(deps: AgentDeps, run_input: object) -> dict[str, object]:
     if not isinstance(run_input, dict):
         raise InvalidInputError(f"a run's input is a mapping, not {run_input!r}")
     _check_keys(run_input, checks, "a run's input")
-    return {key: checks[key](value) for key, value in run_input.items() if value is not None}
+    # Of the engine's keys null changes nothing: clients send it for what they leave open.
+    given = {*list_own_keys(deps.state), *(key for key in checks if run_input.get(key) is not None)}
+    return {key: checks[key](value) for key, value in run_input.items() if key in given}
 
 
 def check_settings(deps: AgentDeps, settings: Mapping[str, object]) -> JsonObject:

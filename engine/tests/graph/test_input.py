@@ -225,6 +225,21 @@ async def test_a_key_of_the_clones_own_that_has_another_type_now_is_dropped_once
     assert (state["notices"], state["log"]) == ([], ["c"])
 
 
+async def test_null_clears_a_key_of_the_clones_own(workspace: Path) -> None:
+    talk = script(workspace, *["One."] * 3, state=After)
+    await talk.say("go", tags={"a": 1}, log=["b"])
+    await talk.say("go on", mode=None, tags=None)
+    assert (await talk.values())["tags"] is None
+    await talk.say("go on", tags={"a": 2})
+    await talk.agent.aupdate_state(talk.config, {"tags": None})
+    assert (await talk.values())["tags"] is None
+    with pytest.raises(InvalidInputError, match="log None does not fit"):
+        await talk.say("go on", log=None)
+    with pytest.raises(InvalidInputError, match="log None does not fit"):
+        await talk.agent.aupdate_state(talk.config, {"log": None})
+    assert (await talk.values())["log"] == ["b"]
+
+
 async def test_what_a_node_lacks_is_said_and_two_commands_are_taken(talk: Conversation) -> None:
     with pytest.raises(InvalidInputError, match="so `as_node` cannot be used"):
         await talk.agent.aupdate_state(talk.config, {"mode": "code"}, as_node="intake")
