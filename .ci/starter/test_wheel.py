@@ -1,6 +1,7 @@
 """A clone that has the engine as a wheel: begun by ``make start``, in an empty folder."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -131,6 +132,36 @@ async def test_the_dev_server(clone: Path) -> None:
             assert thread.error is None
             assert await thread.mode() == "code"
     assert (clone / "workspace/notes.txt").read_text() == "hello"
+
+
+def test_a_wheel_of_another_hash_is_not_installed(clone: Path) -> None:
+    project = clone / "pyproject.toml"
+    known = project.read_text()
+    try:
+        project.write_text(re.sub("#sha256=[0-9a-f]", "#sha256=x", known))
+        done = run("make", "modes", cwd=clone, env=plain(clone.parent))
+    finally:
+        project.write_text(known)
+    assert "pyproject.toml names another file or hash" in done.stderr
+    assert done.stdout == ""
+
+
+def test_where_the_engine_is_a_wheel_upgrade_says_what_to_do(clone: Path) -> None:
+    done = run("make", "upgrade", f"FROM={ROOT}", cwd=clone, env=plain(clone.parent))
+    assert "The engine is a wheel here" in done.stderr
+
+
+def test_a_clone_begins_with_the_wheel_that_is_named(clone: Path, tmp_path: Path) -> None:
+    (wheel,) = (clone / "wheels").glob("*.whl")
+    others = [wheel.with_name(f"modeshift-0.{number}.0-py3-none-any.whl") for number in (1, 9)]
+    try:
+        for other in others:
+            other.write_bytes(b"")
+        make(clone, "start", f"TO={tmp_path}/next")
+    finally:
+        for other in others:
+            other.unlink()
+    assert [file.name for file in (tmp_path / "next/wheels").iterdir()] == [wheel.name]
 
 
 @pytest.mark.parametrize(

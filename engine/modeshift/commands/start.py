@@ -87,8 +87,10 @@ def _find_wheel(root: Path) -> Path:
         uv = Path(sys.executable).with_name("uv")
         engine = str(root / ENGINE_FOLDER)
         _run(str(uv), "build", "--quiet", "--wheel", "--out-dir", str(folder), engine)
+    named = (root / "pyproject.toml").read_text(encoding="utf-8")
     for wheel in folder.glob(f"{ENGINE}-*.whl"):
-        return wheel
+        if folder != root / "wheels" or wheel.name in named:  # an older one may lie beside it
+            return wheel
     raise ConfigurationError(f"there is no wheel of the engine in {folder}: put it there")
 
 
