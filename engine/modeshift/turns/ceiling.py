@@ -22,7 +22,7 @@ async def ask_to_go_on(start: Start) -> Usage:
     allowed = {**usage.get("allowed", {})}
     for scope, ceiling, spent in await asyncio.to_thread(ceilings.list_reached, usage):
         told = f"This {scope} has taken {ceiling.show(spent)}; you are asked at every {ceiling}."
-        unique = (start.thread, start.state["messages"][-1].id, GO_ON, scope, spent)
+        unique = (start.state["messages"][-1].id, GO_ON, scope, spent)  # as in a copy of the thread
         if not ask_yes_or_no(start.deps, GO_ON, f"{told} Go on?", {}, *unique):
             raise CeilingError(f"{told} A person has said not to go on.")
         allowed[scope] = str(spent + ceiling.amount)  # as much again

@@ -77,5 +77,5 @@ def ask_own_question(
     """Whether a person says yes; a question with another ``number`` is another one."""
     messages, step = start.state.get("messages"), config.get("metadata", {}).get("langgraph_step")
     last = messages[-1].id if messages else ""
-    unique = (start.thread, last, step, number, start.node, name, text)
+    unique = (last, step, number, start.node, name, text)
     return ask_yes_or_no(start.deps, name, text, args, *unique)

@@ -59,6 +59,20 @@ async def test_no_question_is_not_answered(agents: Agents) -> None:
         await agents.thread().answer(None, [APPROVE])
 
 
+async def test_a_copy_of_a_thread_answers_the_question_of_a_node(
+    place: UserFolders, tmp_path: Path
+) -> None:
+    settings = place.settings(checkpoints=tmp_path / "threads.sqlite", max_turn_cost="300 tokens")
+    async with open_agent(settings) as agents:
+        thread, copy = agents.thread(), agents.thread()
+        await thread.say("list", mode="ask")
+        await agents.cache.copy_thread(thread.id, copy.id)
+        for each in (copy, thread):
+            question = await each.question()
+            assert question is not None
+            assert await each.answer(question, [APPROVE]) is None
+
+
 async def test_events_are_what_happens_as_it_happens(agents: Agents) -> None:
     thread = agents.thread()
     question = await thread.say("run printf one; printf two >&2", mode="code")
