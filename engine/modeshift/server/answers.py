@@ -29,6 +29,8 @@ from modeshift.server.thread_modes import call_server
 from modeshift.storage.kept_threads import spell_thread
 
 _RUNS = re.compile(r"POST /threads/([^/]+)/runs(/stream|/wait)?")
+_ID = re.compile(r"[0-9a-f]{32}")
+"""The id of an interrupt."""
 _READS = re.compile(
     r"/threads/([^/]+)(?:/(?:history|question|state|stream|runs/(?:[^/]+/)?(?:join|stream|wait)))?"
 )
@@ -123,8 +125,10 @@ class BindAnswers:
         if not named <= {newest}:
             return GONE_ON
         is_bare = bool(answer) and not answer.get("question")
-        if is_bare and not names:
-            return GONE_ON  # the graph would keep it, and refuse it in every run from now on
+        ids = resume.keys() if isinstance(resume, dict) else set[str]()
+        is_gone = bool(ids) and all(map(_ID.fullmatch, ids)) and ids.isdisjoint(names)
+        if is_gone or (is_bare and not names):
+            return GONE_ON  # LangGraph ignores the first; the second is refused from now on
         clients = [_name_client(id, scope) for id in (thread, "search")]
         read = max(self._started, await self.find_read(clients))
         # Only in a browser a second click comes from a person who has read the question before.

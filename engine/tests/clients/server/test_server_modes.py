@@ -106,6 +106,17 @@ async def test_a_second_answer_is_refused_and_approves_nothing_else(web: Web) ->
     assert not web.file("second-answer.txt").exists()
 
 
+async def test_an_answer_to_an_interrupt_that_is_gone_is_a_conflict(web: Web) -> None:
+    """Else its client takes it for taken: LangGraph ignores it."""
+    thread = await web.say("write one.txt: 1\nwrite two.txt: 2", mode="code")
+    (first,) = (await web.client.threads.get_state(thread.id))["interrupts"]
+    resume = {first["id"]: {"decisions": [APPROVE], "question": first["value"]["question"]}}
+    given: Any = {"assistant_id": "agent", "command": {"resume": resume}}
+    path = f"/threads/{thread.id}/runs/wait"
+    assert [(await web.http.post(path, json=given)).status_code for _ in range(2)] == [200, 409]
+    await until_asked(thread, "two.txt")
+
+
 @pytest.mark.parametrize("way", ["/stream", "/wait", ""])
 async def test_a_bare_answer_is_for_a_question_that_its_client_has_seen(web: Web, way: str) -> None:
     """A second click in a browser, on the question before, is none; nor is what others read."""
