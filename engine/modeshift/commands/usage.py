@@ -92,6 +92,7 @@ async def read_threads(database: Database, id: str | None = None) -> list[Thread
             title = to_one_line(find_title(begun.get("__start__") or {}), MAX_SHOWN)
             known = ThreadUsage(thread, title, {}, {}, None)
         taken = add_tokens(known.taken, usage.get("thread", {}), times)
+        taken = add_tokens(taken, usage.get("undone", {}), -times)
         turn, last = usage.get("turn") or {}, usage.get("last")
         threads[thread] = known._replace(taken=taken, turn=turn, last=last)
     return list(threads.values())

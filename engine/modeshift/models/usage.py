@@ -48,6 +48,8 @@ class Usage(TypedDict, total=False):
     """What was taken in all, by the model's name, as the user wrote it."""
     turn: dict[str, Tokens] | None
     """What the last turn took of it; None, which is only in updates, begins a turn."""
+    undone: dict[str, Tokens]
+    """What it took of that in branches that an undo has left, whose checkpoints have it, too."""
     allowed: dict[str, str]
     """By ``turn`` and ``thread``, how much a person has allowed beyond the ceiling there is."""
     last: Fill | None

@@ -19,6 +19,7 @@ from langgraph.store.base import BaseStore
 from langgraph.types import StateSnapshot
 
 from modeshift.calls.remembered import list_remembered
+from modeshift.models.usage import add_tokens
 from modeshift.modes.errors import InvalidInputError, ToolFailedError
 from modeshift.modes.phases import Phase
 from modeshift.modes.plain_text import to_one_line
@@ -303,9 +304,13 @@ def _choose_values(
     outer = {**(now.get("parents") or [now])[0], **host_changes}
     known = {each["id"] for each in list_remembered(now, host_changes)}
     policies = {each.get("approvals", deps.approvals.value) for each in (then, outer, now)}
-    beyond, more = (each.get("usage", {}).get("allowed", {}) for each in (then, now))
+    old, usage = (each.get("usage", {}) for each in (then, now))
+    beyond, more = (each.get("allowed", {}) for each in (old, usage))
     both = beyond.keys() & more.keys()
     allowed = {scope: min(beyond[scope], more[scope], key=Decimal) for scope in both}
+    undone = add_tokens(old.get("undone", {}), usage.get("thread", {}))
+    undone = add_tokens(undone, old.get("thread", {}), -1)
+    usage = {**usage, "allowed": allowed, "last": None, "undone": undone}
     plans = [plan for each in (then, outer) if (plan := each.get("approved_plan"))]
     if plans and plans[0] != plans[-1]:
         policies.add(Approvals.MANUAL.value)  # nobody has approved both
@@ -318,7 +323,7 @@ def _choose_values(
         "remembered": [each for each in then.get("remembered", ()) if each["id"] in known],
         "facts": _compare_facts(then.get("facts", {}), now.get("facts", {})),
         REVISION: host_changes.get(REVISION, now.get(REVISION, {})),
-        "usage": {"__overwrite__": {**now.get("usage", {}), "allowed": allowed, "last": None}},
+        "usage": {"__overwrite__": usage},
         "phase": Phase.IDLE.value,
         "switch": None,
         "asked": None,

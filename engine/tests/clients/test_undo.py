@@ -15,6 +15,7 @@ import pytest
 
 from modeshift import APPROVE, Agents, Thread, UserError, open_agent
 from modeshift.calls.previews import list_changes
+from modeshift.commands.usage import read_threads
 from modeshift.threads.audit import find_breaks, read_entries
 from modeshift.threads.compiled import writes_anything
 from modeshift.tools.workspace import undo_log
@@ -694,3 +695,18 @@ async def test_a_kill_in_the_middle_undoes_all_or_nothing_and_is_told(
         if not is_done and not says:
             await undo(thread)
             assert read(place.workspace) == before
+
+
+async def test_what_was_undone_is_paid_once(work: Work) -> None:
+    await work.say("write a.txt: 1", "write a.txt: 2")
+    await work.undo()
+    await work.say("write a.txt: 3")
+    await work.undo(BACK)
+    await work.say("write a.txt: 4")
+    await work.undo()
+    taken = (await show(work.thread))["usage"]["thread"]
+    async with work.agents.cache.settings.open_database(
+        work.agents.cache.settings.checkpoints
+    ) as database:
+        (usage,) = await read_threads(database, work.thread.id)
+    assert usage.taken == taken
