@@ -75,6 +75,9 @@ def _show_question(deps: AgentDeps, state: JsonObject, *, has_run: bool) -> Json
     return {"question": asked["question"], "previews": previews, "is_cut_off": False}
 
 
+BODY = ("message", "digest")
+
+
 async def undo_message(request: Request) -> Response:
     """GET shows what an undo would do; POST, with the digest of that, does it.
 
@@ -88,7 +91,7 @@ async def undo_message(request: Request) -> Response:
       cannot go back; rights afterwards; digest, for POST with message"}}
     """
     id, is_shown = request.path_params["id"], request.method != "POST"
-    given = dict(request.query_params) if is_shown else await read_body(request)
+    given = dict(request.query_params) if is_shown else await read_body(request, BODY)
     # This changes nothing: it fails for who may not change the thread, and so may not undo in it.
     thread = await call_thread(request, "PATCH", body={"metadata": {}})
     if not thread.is_success:
@@ -97,7 +100,9 @@ async def undo_message(request: Request) -> Response:
         raise InvalidInputError(RUNS)
     store, deps = await get_request_store(request), await get_deps(request)
     undo = Undo(deps, ServedThread(request), id, store)
-    digest = None if is_shown else str(given.get("digest"))
+    digest = None if is_shown else str(given.get("digest", ""))
+    if digest == "":
+        raise InvalidInputError("the body has no digest: GET shows one, with what the undo does")
     return JSONResponse(await undo.run(str(given.get("message", LAST)), digest))
 
 

@@ -4,6 +4,7 @@ They ask the server's own routes, which decide who may do what to which thread. 
 docstrings is for ``/docs``.
 """
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from functools import partial
 from typing import cast
@@ -233,14 +234,14 @@ async def _read(request: Request, mailbox: Mailbox) -> tuple[StateValues, StateV
     return values, await mailbox.find_news(request.path_params["id"], values.get(REVISION, {}))
 
 
-async def read_body(request: Request) -> dict[str, object]:
-    """The request's JSON object; raises ``InvalidInputError``."""
+async def read_body(request: Request, keys: Iterable[str] = SETTINGS) -> dict[str, object]:
+    """The request's JSON object, which may have these ``keys``; raises ``InvalidInputError``."""
     try:
         body = await request.json()
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"the body is not JSON: {error}") from None
     if not isinstance(body, dict):
-        raise InvalidInputError(f"the body is an object with: {', '.join(SETTINGS)}")
+        raise InvalidInputError(f"the body is an object with: {', '.join(keys)}")
     return dict(body)
 
 

@@ -55,9 +55,14 @@ async def test_a_message_goes_back_by_its_routes_alone(web: Web) -> None:
     answer = await http.post(f"{path}/state", json={"values": {"facts": {"mode": ["x"]}}})
     assert "code computes it" in answer.text
     as_json = {"content-type": "application/json"}
-    for wrong in ("[]", "no", '{"message": "last"}', '{"digest": "0", "message": ["last"]}'):
+    for wrong, problem in {
+        "[]": "the body is an object with: message, digest",
+        "no": "the body is not JSON",
+        '{"message": "last"}': "the body has no digest",
+        '{"digest": "0", "message": ["last"]}': "no message",
+    }.items():
         answer = await http.post(f"{path}/undo", content=wrong, headers=as_json)
-        assert answer.status_code == 422, wrong
+        assert (answer.status_code, problem in answer.text) == (422, True), answer.text
     foreign = {"origin": "https://evil.example"}
     assert (await http.get(f"{path}/undo", headers=foreign)).status_code == 403
     for id in (uuid4(), "nonsense"):
