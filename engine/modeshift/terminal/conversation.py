@@ -145,16 +145,17 @@ class Chat:
 
     async def _look(self) -> Interrupt | None:
         """Read what may have changed; returns the question that waits. An error is shown."""
+        question = None
         try:
-            self._deps = await self.thread.deps()
             self._state = await self.thread.state()
+            question = next(iter(self._state.interrupts), None)
             taken = (self._state.values.get("usage") or {}).get("thread") or {}
             self._cost = await asyncio.to_thread(self._prices.find_cost, taken)
+            self._deps = await self.thread.deps()
         except UserError as error:
             self._panel.take_back()
             self._screen.words(str(error), ALERT)
-            return None
-        return None if "mode" in self._chosen else next(iter(self._state.interrupts), None)
+        return None if "mode" in self._chosen else question
 
     def _build_prompt(self) -> str:
         return f"{self._name_place()}> "
@@ -162,6 +163,8 @@ class Chat:
     def _name_place(self) -> str:
         """The mode, and whether the thread is in a sub-task."""
         mode, _ = self._get_current()
+        if self.thread.server is not None:  # it may have a mode that the files here no longer have
+            mode = {**self._state.values, **self._chosen}.get("mode") or mode
         return f"{mode} / sub-task" if self._state.values.get("subtask") else mode
 
     def _get_current(self) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """``make chat`` beside ``make dev``: one conversation for all clients of the server."""
 
 import asyncio
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from tests.clients.terminal.terminal import ASK, CODE, CTRL_C, Terminal, chatting, in_code
 from tests.clients.terminal.test_chat import CALL, COMMAND, wait_for_end
+from tests.harness.root import TEMPLATE
 from tests.harness.server import Server, Thread, running
 
 OWNER = "a-token-of-sixteen-characters"
@@ -56,6 +58,30 @@ def test_ctrl_c_stops_the_run_on_the_server(server: Server, chat: Terminal) -> N
 def test_another_workspace_is_not_the_servers(server: Server, tmp_path: Path) -> None:
     with chatting(server, WORKSPACE=str(tmp_path)) as terminal:
         assert "by itself" in terminal.until(ASK)
+
+
+def test_a_question_waits_while_the_prompts_cannot_be_read(tmp_path: Path) -> None:
+    """And the prompt has the thread's mode, where the server alone knows it."""
+    own, other = tmp_path / "own", tmp_path / "other"
+    for name in ("modes", "prompts"):
+        shutil.copytree(TEMPLATE / name, own / name)
+    base, settings = own / "prompts/_base.md", {"MODES_FOLDER": str(own / "modes")}
+    text = base.read_text()
+    with (
+        running(tmp_path, **settings) as server,
+        chatting(server, "--mode", "code", shows=CODE, **settings) as terminal,
+    ):
+        terminal.say("write a.txt: a", CALL)
+        base.write_text(f"{text}{{{{ nope }}}}")
+        terminal.press("a")
+        terminal.until_sent("'nope' is")
+        terminal.until(CALL)
+        base.write_text(text)
+        assert "Created a.txt" in terminal.play("a", CODE)
+        other.mkdir()
+        shutil.copy(own / "modes/ask.yaml", other)
+        with chatting(server, "--thread", "last", shows=CODE, MODES_FOLDER=str(other)):
+            pass
 
 
 def test_a_server_that_is_gone(server: Server, chat: Terminal) -> None:
