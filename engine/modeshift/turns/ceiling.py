@@ -24,6 +24,6 @@ async def ask_to_go_on(start: Start) -> Usage:
         told = f"This {scope} has taken {ceiling.show(spent)}; you are asked at every {ceiling}."
         unique = (start.state["messages"][-1].id, GO_ON, scope, spent)  # as in a copy of the thread
         if not ask_yes_or_no(start.deps, GO_ON, f"{told} Go on?", {}, *unique):
-            raise CeilingError(f"{told} A person has said not to go on.")
+            raise CeilingError(f"{told} The answer was no.")
         allowed[scope] = str(spent + ceiling.amount)  # as much again
     return Usage(allowed=allowed) if allowed != usage.get("allowed", {}) else Usage()

@@ -184,7 +184,7 @@ async def test_no_ends_the_turn_and_a_thread_asks_again_in_the_next(workspace: P
     talk = await start(workspace, "read a.txt\nread a.txt", turn=TOKENS)
     spent = await taken(talk)
     await talk.decide(REJECT)
-    assert (await talk.messages())[-1].text.endswith("A person has said not to go on.")
+    assert (await talk.messages())[-1].text.endswith("The answer was no.")
     assert ((await talk.values())["phase"], await taken(talk)) == ("idle", spent)
     await talk.say("read a.txt")
     assert await talk.waiting() == []

@@ -65,11 +65,11 @@ def test_a_question_waits_while_the_prompts_cannot_be_read(tmp_path: Path) -> No
     own, other = tmp_path / "own", tmp_path / "other"
     for name in ("modes", "prompts"):
         shutil.copytree(TEMPLATE / name, own / name)
-    base, settings = own / "prompts/_base.md", {"MODES_FOLDER": str(own / "modes")}
+    base, modes = own / "prompts/_base.md", str(own / "modes")
     text = base.read_text()
     with (
-        running(tmp_path, **settings) as server,
-        chatting(server, "--mode", "code", shows=CODE, **settings) as terminal,
+        running(tmp_path, MODES_FOLDER=modes) as server,
+        chatting(server, "--mode", "code", shows=CODE, MODES_FOLDER=modes) as terminal,
     ):
         terminal.say("write a.txt: a", CALL)
         base.write_text(f"{text}{{{{ nope }}}}")
