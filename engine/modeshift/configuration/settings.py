@@ -121,8 +121,8 @@ class Settings(BaseSettings):
     listen: str = "127.0.0.1"
     subtask_depth: int = Field(1, ge=0, le=5)
     max_switches: int = Field(10, ge=0)  # in a turn, where the model asks
-    max_turn_cost: Ceiling | None = None
-    max_cost: Ceiling | None = None
+    max_turn_cost: Annotated[Ceiling | None, NoDecode] = None
+    max_cost: Annotated[Ceiling | None, NoDecode] = None
     notify: str = ""
     notify_secret: SecretStr = SecretStr("")
     notify_content: bool = False

@@ -41,6 +41,7 @@ def test_what_is_wrong_is_said_at_start(
     for line in (
         *("WORKSPCE=/a", "MODLE=offline", '\nAUTH_TOKEN="short', "AUTH_TOKEN", "AUTH_TOKEN: short"),
         *("approval=auto", "TRUST_WORKSPACE=maybe", "COMMAND_MEMORY=lots", "MAX_STEPS=0"),
+        *("MAX_COST=0", "MAX_COST=-1", "MAX_COST=null", "MAX_TURN_COST=5 apples"),
         *("CONTEXT_WINDOW=200k", "CONTEXT_WINDOW=100", "CACHE_TTL=2h", "APPROVALS=yolo"),
         *("MODELS=foo", "MODELS=ollama:qwen3,openai:", "CONFIG_FOLDER=/nowhere"),
         *("ALLOWED_ORIGINS=*", "ALLOWED_ORIGINS=http://a,http://a/", "ALLOWED_ORIGINS=ftp://a"),
@@ -91,6 +92,15 @@ def test_what_is_left_out_or_empty_has_its_default(env_file: Path) -> None:
         "http://127.0.0.1:3000",
     )
     assert settings.tokens == {}
+
+
+def test_a_ceiling_is_dollars_or_tokens(env_file: Path) -> None:
+    env_file.write_text("MAX_TURN_COST=2.50\nMAX_COST=500000 tokens\n")
+    settings = load_settings(env_file)
+    assert str(settings.max_turn_cost) == "2.50 US dollars"
+    assert str(settings.max_cost) == "500,000 tokens"
+    os.environ["MAX_COST"] = "20"
+    assert str(load_settings(env_file).max_cost) == "20 US dollars"
 
 
 def test_repositories_to_clone_and_whose_tokens_are(env_file: Path) -> None:
