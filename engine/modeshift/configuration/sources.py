@@ -14,6 +14,7 @@ from modeshift.configuration.databases import list_databases, list_template
 from modeshift.configuration.edge_checks import check_edges, drop_unreached, list_asking
 from modeshift.configuration.last_loaded import LastLoaded, read_user_file
 from modeshift.configuration.mcp_file import FoundServer, read_servers
+from modeshift.configuration.prices import PRICES
 from modeshift.configuration.project_files import ProjectFiles, find_unread, read_project
 from modeshift.configuration.prompt_rules import PromptRules, find_unused, read_user_rules
 from modeshift.configuration.settings import Settings
@@ -231,7 +232,7 @@ class Sources:
         for folder in prompts:
             last.watch(folder, *folder.glob("*.md"))
         tools = find_root() / "tools/__init__.py"
-        last.watch(settings.trust_file, tools, *project.watched)
+        last.watch(settings.trust_file, tools, settings.config_folder / PRICES, *project.watched)
         if read_user_file(tools) != read_imported_tools(tools):
             last.notices.append("tools/__init__.py has changed: start this again to have its tools")
         tests = self._read_tests(last)

@@ -444,7 +444,7 @@ def test_each_file_is_watched(place: UserFolders) -> None:
     settle(loader)
     for name in (
         *("home/custom_modes.yaml", "home/custom_modes.json", "home/permissions.yaml"),
-        *("trusted.json", "workspace/.kilocodemodes", "workspace/.roomodes"),
+        *("home/prices.yaml", "trusted.json", "workspace/.kilocodemodes", "workspace/.roomodes"),
         *("workspace/AGENTS.md", "workspace/.roo/rules/a.md", "home/rules/a.md", ".roo/rules/a.md"),
         *("workspace/.roo/rules-ask/deep/a.md", "workspace/.kilocode/rules-ask/a.md"),
     ):
@@ -455,10 +455,12 @@ def test_each_file_is_watched(place: UserFolders) -> None:
         settle(loader)
     (place.workspace / "other.txt").write_text("x")
     assert not loader.is_outdated()
-    before = file.stat()
-    file.write_text("[]")
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert loader.is_outdated(), "also with the size and the time that it had"
+    for changed in (file, place.home / "prices.yaml"):
+        before = changed.stat()
+        changed.write_text("[]")
+        os.utime(changed, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert loader.is_outdated(), "also with the size and the time that it had"
+        settle(loader)
 
 
 def test_one_look_serves_those_who_asked_before_it(place: UserFolders, tmp_path: Path) -> None:
