@@ -28,13 +28,15 @@ def main(*, show: bool = False, revoke: bool = False) -> Iterator[str | YesOrNo]
     MCP servers come after the files, and are asked about one by one.
     """
     settings = load_settings()
-    workspace = Workspace(settings.workspace)
+    workspace = Workspace(settings.workspace, must_exist=False)
+    has_files = any(spec.needs_workspace for spec in tool_specs(workspace))
     trust = TrustFile(settings.trust_file)
     if revoke:
         had = trust.revoke(workspace.root)
         yield f"{workspace.root} {'is no longer trusted' if had else 'was not trusted'}"
         return
-    files = read_project(workspace)
+    workspace = Workspace(settings.workspace, must_exist=has_files)
+    files = read_project(workspace) if has_files else ProjectFiles()  # which nobody else reads then
     servers = read_project_servers(workspace)
     if not files and not any(servers):
         yield f"{workspace.root} has no modes or rules of its own; there is nothing to trust"

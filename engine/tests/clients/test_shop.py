@@ -221,6 +221,9 @@ def test_there_is_no_workspace(shop: Path, tmp_path: Path, snapshot: Snapshot) -
     commands = (("modes",), ("modes", "--prompt"), ("doctor",))
     shown = {command: run_in_clone(shop, "modeshift", *command, **settings) for command in commands}
     assert OF_FILES.findall("".join(shown.values())) == []
+    (tmp_path / ".kilocodemodes").write_text("customModes: []")
+    settings["WORKSPACE"] = str(tmp_path)
+    assert "there is nothing to trust" in run_in_clone(shop, "modeshift", "trust", **settings)
     snapshot("shop.txt", {"modes": shown["modes",]})
     assert {*shop.iterdir()} - before <= {shop / "__pycache__"}
 

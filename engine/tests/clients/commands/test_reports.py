@@ -82,6 +82,7 @@ def test_trust_shows_and_records(place: UserFolders, run: Run, snapshot: Snapsho
     shown["revoke"] = run("trust", "--revoke").text
     assert "N Theirs" not in run("modes").stdout
     shown["revoke again"] = run("trust", "--revoke").text
+    shown["of no folder"] = run("trust", "--revoke", WORKSPACE=str(place.root / "none")).text
     before = record.read_text()
     for heading, text in (
         ("a broken file", ": :"),
