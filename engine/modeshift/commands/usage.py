@@ -50,7 +50,7 @@ def main(thread: str | None = None, *, json: bool = False) -> Iterator[str]:
     prices = load_prices(settings)
     threads = asyncio.run(_read_all(settings, thread))
     if thread and not threads:
-        raise InvalidInputError(f"there is no thread {thread!r}")
+        raise InvalidInputError(f"there is no thread {thread!r}; make usage lists the threads")
     total: dict[str, Tokens] = {}
     for row in threads:
         total = add_tokens(total, row.taken)
