@@ -8,7 +8,15 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Annotated, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Tag,
+    TypeAdapter,
+    ValidationError,
+)
 
 from modeshift.modes.edges.edge_table import Edge, Way
 from modeshift.modes.edges.edges import check_condition, parse_condition
@@ -55,7 +63,18 @@ class _Always(_Data):
     always_reachable: str
 
 
-_FILE: TypeAdapter[list[_Never | _Before | _Always]] = TypeAdapter(list[_Never | _Before | _Always])
+def get_first_key(value: object) -> str:
+    """The first key, by which a property that does not fit is told."""
+    return str(next(iter(value), None)) if isinstance(value, dict) else repr(value)
+
+
+_Property = Annotated[
+    Annotated[_Never, Tag("never")]
+    | Annotated[_Before, Tag("before")]
+    | Annotated[_Always, Tag("always_reachable")],
+    Discriminator(get_first_key),
+]
+_FILE: TypeAdapter[list[_Property]] = TypeAdapter(list[_Property])
 
 
 class Own(NamedTuple):

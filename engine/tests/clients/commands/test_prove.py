@@ -40,6 +40,7 @@ def test_what_holds_is_named_and_what_does_not_is_shown_step_by_step(
         "- before: {enter: code, must: a ==}",
         "- always_reachable: nowhere",
         "- sometimes: ask",
+        "- never: {mode: ask}",
         "never: {mode: ask}",
         "- never: [",
     ):
