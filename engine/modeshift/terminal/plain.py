@@ -27,6 +27,8 @@ class PlainPanel:
         self.get_pages: Callable[[], str] = lambda: ""
         self._messages: PromptSession[str] = PromptSession(history=FileHistory(str(history)))
         self._answers: PromptSession[str] = PromptSession(history=InMemoryHistory())
+        self._words = ""
+        """What was typed in the place of an answer: the next message begins with it."""
 
     async def run(self, talk: Awaitable[None]) -> None:
         """Wait until the conversation has ended."""
@@ -55,14 +57,20 @@ class PlainPanel:
     async def read_message(self, prompt: str, **_: object) -> str:
         """What the person says next."""
         self.print(f"\n{self.build_bar(1000)}\n")
-        return (await self._messages.prompt_async(make_readable(prompt))).strip()
+        words, self._words = self._words, ""
+        # A default would not be shown on such a terminal.
+        said = await self._messages.prompt_async(make_readable(prompt + words))
+        return (words + said).strip()
 
     async def read_answer(self, prompt: str, default: str = "") -> str:
         """An answer in words, which the history does not keep."""
         return await self._answers.prompt_async(make_readable(prompt), default=default)
 
     async def choose(self, title: str, choices: Sequence[Choice], _no: str, at: int = 0) -> str:
-        """The key of a choice, ended by Enter; Enter alone is the choice ``at``."""
+        """The key of a choice, ended by Enter; Enter alone is the choice ``at``.
+
+        Raises ``KeyboardInterrupt`` for a sentence, which answers nothing.
+        """
         lines = [f"  {line}" for line in number_choices(choices)]
         self.print("\n".join([make_readable(title), *lines, ""]))
         while True:
@@ -73,3 +81,6 @@ class PlainPanel:
             place = find_choice(choices, key) if key else at
             if place is not None:
                 return choices[place].key
+            if " " in key:
+                self._words = key
+                raise KeyboardInterrupt

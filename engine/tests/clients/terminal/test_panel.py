@@ -321,6 +321,19 @@ def test_a_terminal_without_colours(tmp_path: Path, settings: dict[str, Any]) ->
     assert (tmp_path / "workspace/plain.txt").read_text() == "x\n" * 80
 
 
+def test_without_a_cursor_a_sentence_is_the_next_message_too(tmp_path: Path) -> None:
+    with chatting(Server(tmp_path), "--mode", "code", term="dumb", shows="code>") as terminal:
+        terminal.press(f"write never.txt: x{ENTER}")
+        terminal.until("No'>")
+        terminal.press(f"yes, go on{ENTER}")
+        terminal.until("\ncode> yes, go on")
+        assert POSTPONED in terminal.text
+        terminal.press(f" then{ENTER}")
+        terminal.until("\ncode>")
+        assert "yes, go on then" in terminal.text
+    assert not (tmp_path / "workspace/never.txt").exists()
+
+
 @pytest.mark.parametrize("columns", [40, 80, 120])
 def test_screens(tmp_path: Path, snapshot: Snapshot, columns: int) -> None:
     clone, shown = Server(tmp_path), []
