@@ -4,6 +4,8 @@
 client skips them: never use it on behalf of a request.
 """
 
+import asyncio
+import time
 from hmac import compare_digest
 from typing import Annotated, Any
 from uuid import UUID, uuid5
@@ -22,12 +24,16 @@ from modeshift.server.checkpointer import CLONE, database, is_opened, owners_of,
 from modeshift.storage.kept_threads import NAMESPACE
 from modeshift.threads.checks import check_input, check_update
 from modeshift.threads.deps import AgentDeps
+from modeshift.workarounds.langgraph_runtime import has_run
 
 SERVED = str(uuid5(UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8"), GRAPH))
 """The id of the server's own assistant, as ``langgraph_api.graph`` makes it."""
 auth = Auth()
 Filter = Auth.types.FilterType | None
 HTTPException = Auth.exceptions.HTTPException
+BUSY = "thread {} has a run: wait until it has ended, or cancel it"
+SECONDS = 2
+"""How long a request waits for a thread whose run has ended: its task ends just after it."""
 TOKENS = settings.tokens
 """Users by token; empty if no token is asked for."""
 
@@ -95,10 +101,15 @@ async def own_updates(ctx: Auth.types.AuthContext, value: Any) -> Filter:
 
 @auth.on.threads.delete
 async def own_deletions(ctx: Auth.types.AuthContext, value: Any) -> Filter:
-    """Only the owner may delete a thread, and only as a whole; raises a 422."""
+    """Only the owner may delete a thread, as a whole, and at rest; raises a 409 or 422."""
     if value.get("run_id") is not None:
         raise HTTPException(422, "a run cannot be deleted; delete the thread")
     await get_served_cache()  # deletes what else is stored of the thread
+    thread, until = str(value.get("thread_id")), time.monotonic() + SECONDS
+    while has_run(thread):  # it would go on without the thread, and write into it
+        if time.monotonic() > until:
+            raise HTTPException(409, BUSY.format(thread))
+        await asyncio.sleep(0.02)
     return _add_owner(ctx, value)
 
 

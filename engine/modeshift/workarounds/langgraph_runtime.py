@@ -1,9 +1,10 @@
-"""``start_runs_at_once`` and ``find_lists`` for ``langgraph-runtime-inmem``; seen with 0.36.7.
+"""``start_runs_at_once``, ``has_run`` and ``find_lists`` for ``langgraph-runtime-inmem``; seen with 0.36.7.
 
 The first replaces ``put``, ``next`` and ``get`` of ``langgraph_runtime_inmem.ops.Runs``, and
-``Threads.set_joint_status``: look here first if a new version of the server does not start. No
-issue asks for it yet: "dev server: wake the queue for a new run, let runs of a busy thread wait
-without the others, and look for a run and its thread among the newest first".
+``set_joint_status`` and ``delete`` of ``Threads``: look here first if a new version of the server
+does not start. No issue asks for it yet: "dev server: wake the queue for a new run, let runs of a
+busy thread wait without the others, look for a run and its thread among the newest first, and
+delete one thread after the other".
 
 LangGraph's dev server looks for new runs twice a second, and takes only those that were there
 before it last went to sleep: each message, and each answer of a person, would wait between half a
@@ -11,6 +12,9 @@ second and a second. And runs that wait in a busy thread would keep all other th
 
 It looks for a run, and for its thread, among all that were ever made, from the oldest on: the rate
 of runs fell by half while a server was used.
+
+It looks up where a thread stands in its list, waits, and takes out what stands there then: of two
+that were deleted at once, a third was gone.
 """
 
 import asyncio
@@ -18,6 +22,7 @@ import sys
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
+    Awaitable,
     Callable,
     Collection,
     Iterator,
@@ -96,7 +101,7 @@ def start_runs_at_once(is_stopping: Callable[[], bool]) -> None:
     ops: Any = sys.modules.get("langgraph_runtime_inmem.ops")
     if ops is None:
         return
-    runs, threads, bell, taken = ops.Runs, ops.Threads, _Bell(), dict[str, Any]()
+    runs, threads, bell = ops.Runs, ops.Threads, _Bell()
     put, get, set_status = runs.put, runs.get, threads.set_joint_status
 
     async def put_and_ring(connection: Any, *args: object, **kwargs: object) -> object:
@@ -109,8 +114,8 @@ def start_runs_at_once(is_stopping: Callable[[], bool]) -> None:
             await bell.wait()
         if is_stopping():
             return
-        async with aclosing(_take_due(ops, limit, taken)) as runs_taken:
-            async for run in runs_taken:
+        async with aclosing(_take_due(ops, limit)) as taken:
+            async for run in taken:
                 yield run
 
     async def get_from_newest(connection: Any, *args: object, **kwargs: object) -> object:
@@ -126,37 +131,50 @@ def start_runs_at_once(is_stopping: Callable[[], bool]) -> None:
     runs.put, runs.next = staticmethod(put_and_ring), staticmethod(wait_and_take)
     runs.get = staticmethod(get_from_newest)
     threads.set_joint_status = staticmethod(set_status_of_newest)
+    threads.delete = staticmethod(_make_exclusive(threads.delete))
 
 
-async def _take_due(
-    ops: Any, limit: int, taken: dict[str, Any]
-) -> AsyncGenerator[tuple[Any, int], None]:
-    """At most ``limit`` runs, and which attempt each is; they are running then.
+def _make_exclusive(function: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
+    lock = asyncio.Lock()
 
-    ``taken`` has the threads of those that were taken before, by the run's id.
-    """
+    async def call(*args: object, **kwargs: object) -> object:
+        async with lock:
+            return await function(*args, **kwargs)
+
+    return call
+
+
+_taken: dict[str, Any] = {}
+"""The threads of runs that were taken, by the run's id."""
+
+
+def has_run(thread: str) -> bool:
+    """Whether a run of the thread goes on; where one was stopped, until it has ended."""
+    return thread in map(str, _list_busy())
+
+
+def _list_busy() -> Collection[Any]:
+    """The threads with a run in a task: one that is cancelled is called interrupted at once."""
+    queue: Any = sys.modules.get("langgraph_runtime_inmem.queue")
+    tasks = {*(queue.WORKERS if queue else ())} - {asyncio.current_task()}
+    names = " ".join(task.get_name() for task in tasks if isinstance(task, asyncio.Task))
+    for id in [id for id in _taken if id not in names]:
+        del _taken[id]
+    return {*_taken.values()}
+
+
+async def _take_due(ops: Any, limit: int) -> AsyncGenerator[tuple[Any, int], None]:
+    """At most ``limit`` runs, and which attempt each is; they are running then."""
     async with ops.connect() as connection, ops.RUN_LOCK:
-        # A run that is cancelled, or deleted with its thread, is so at once, and ends later.
-        names = " ".join(_list_workers())
-        for id in [id for id in taken if id not in names]:
-            del taken[id]
-        for run in _list_due(connection.store["runs"], {*taken.values()})[:limit]:
+        for run in _list_due(connection.store["runs"], _list_busy())[:limit]:
             # Its thread may have been deleted, and a client may have taken it back meanwhile.
             threads = reversed(connection.store["threads"])
             has_thread = any(thread["thread_id"] == run["thread_id"] for thread in threads)
             if has_thread and run["status"] == "pending":
                 attempt = await connection.retry_counter.increment(run["run_id"])
                 run["status"] = "running"
-                taken[str(run["run_id"])] = run["thread_id"]
+                _taken[str(run["run_id"])] = run["thread_id"]
                 yield run, attempt
-
-
-def _list_workers() -> Iterator[str]:
-    """The names of the tasks that go on, each with its run's id."""
-    queue: Any = sys.modules.get("langgraph_runtime_inmem.queue")
-    for task in queue.WORKERS if queue else ():
-        if isinstance(task, asyncio.Task):
-            yield task.get_name()
 
 
 def _list_due(runs: list[Any], busy: Collection[Any]) -> list[Any]:

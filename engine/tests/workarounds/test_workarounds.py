@@ -197,7 +197,8 @@ def dev_server(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
     """The store of a dev server with the workaround, which has one thread for each letter."""
     for name in ("DATABASE_URI", "REDIS_URI"):  # its configuration has no default for them
         monkeypatch.setenv(name, "")
-    for owner, names in ((ops.Runs, ("put", "next", "get")), (ops.Threads, ("set_joint_status",))):
+    of_threads = ("set_joint_status", "delete")
+    for owner, names in ((ops.Runs, ("put", "next", "get")), (ops.Threads, of_threads)):
         for name in names:
             monkeypatch.setattr(owner, name, getattr(owner, name))
     assistant = {"assistant_id": ID, "graph_id": "agent", "config": {}, "metadata": {}}
@@ -302,6 +303,19 @@ async def test_what_is_looked_for_is_found_wherever_it_stands(
         await ops.Threads.delete(connection, UUID("f" * 32))
     await put("c")
     assert [run["thread_id"].hex[0] for run in dev_server["runs"]] == ["b", "c"]
+
+
+async def test_of_threads_that_are_deleted_at_once_no_other_is_gone(
+    dev_server: dict[str, list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def delete_slowly(*_: object) -> None:
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(ops, "_delete_checkpoints_for_thread", delete_slowly)
+    async with ops.connect() as connection:
+        deleted = (ops.Threads.delete(connection, UUID(letter * 32)) for letter in "abd")
+        await asyncio.gather(*deleted)
+    assert [thread["thread_id"].hex[0] for thread in dev_server["threads"]] == ["c", "e", "f"]
 
 
 async def test_the_queue_can_be_stopped_at_any_moment(dev_server: dict[str, list[Any]]) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 import shutil
 import socket
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -118,6 +120,30 @@ async def test_a_run_cannot_be_deleted_and_its_thread_can(web: Web) -> None:
     await client.threads.delete(thread.id)
     with pytest.raises(NotFoundError):
         await client.threads.get_state(thread.id)
+
+
+@pytest.mark.parametrize("how", ["ended", "stopped"])
+async def test_a_thread_is_not_deleted_while_it_has_a_run(web: Web, how: str) -> None:
+    """The turn went on without it, to calls that had not begun, and the next start had it again."""
+    client, name = web.client, f"delete-{how}"
+    text = f"run touch {name}; until [ -e {name}-go ]; do sleep 0.1; done & write {name}-2: x"
+    thread = await web.say(text, mode="code")
+    state: Any = await client.threads.get_state(thread.id)
+    answer = {"decisions": [APPROVE] * 2, "question": state["interrupts"][0]["value"]["question"]}
+    run = await client.runs.create(thread.id, "agent", command=Command(resume=answer))
+    await until(web.file(name).exists)
+    with pytest.raises(ConflictError, match="has a run"):
+        await client.threads.delete(thread.id)
+    if how == "stopped":
+        await client.runs.cancel(thread.id, run["run_id"])
+    else:
+        web.file(f"{name}-go").touch()
+        await client.runs.join(thread.id, run["run_id"])
+    await client.threads.delete(thread.id)
+    with closing(sqlite3.connect(web.server.folder / "checkpoints.sqlite")) as database:
+        for table in ("checkpoints", "writes", "effects", "audit"):
+            count = f"SELECT count(*) FROM {table} WHERE thread_id = ?"  # noqa: S608
+            assert database.execute(count, (thread.id,)).fetchone() == (0,), table
 
 
 async def test_an_answer_may_name_the_checkpoint_of_its_question_and_no_other(web: Web) -> None:
