@@ -1,4 +1,4 @@
-"""``start_runs_at_once``, ``has_run`` and ``find_lists`` for ``langgraph-runtime-inmem``; seen with 0.36.7.
+"""``start_runs_at_once`` and others for ``langgraph-runtime-inmem``; seen with 0.36.7.
 
 The first replaces ``put``, ``next`` and ``get`` of ``langgraph_runtime_inmem.ops.Runs``, and
 ``set_joint_status`` and ``delete`` of ``Threads``: look here first if a new version of the server
