@@ -36,6 +36,7 @@ from typing import Any
 
 SECONDS = 0.5
 """How long the queue sleeps at most, as in the dev server: a run may also be due later."""
+SECONDS_TO_END = 0.02
 
 
 class _Bell:
@@ -127,6 +128,8 @@ def start_runs_at_once(is_stopping: Callable[[], bool]) -> None:
         if run_status != "rollback":  # which deletes the run
             connection = _read_newest_first(connection)
         await set_status(connection, thread_id, run_id, run_status, *args, **more)
+        # The next run of the thread is due once this one's task has ended.
+        asyncio.get_running_loop().call_later(SECONDS_TO_END, bell.ring)
 
     runs.put, runs.next = staticmethod(put_and_ring), staticmethod(wait_and_take)
     runs.get = staticmethod(get_from_newest)

@@ -246,6 +246,18 @@ async def test_a_new_run_wakes_the_queue(dev_server: dict[str, list[Any]]) -> No
     )
 
 
+async def test_the_end_of_a_run_wakes_the_queue_for_the_next_of_its_thread(
+    dev_server: dict[str, list[Any]],
+) -> None:
+    first = await put("a")
+    await put("a")
+    assert await take() == ["a"]
+    looking = asyncio.create_task(take(wait=True))
+    await asyncio.sleep(0)
+    await end("a", first)
+    assert await asyncio.wait_for(looking, SECONDS) == ["a"]
+
+
 async def test_runs_wait_for_their_thread_alone(dev_server: dict[str, list[Any]]) -> None:
     first = await put("a")
     for letter in "aabb":
