@@ -160,8 +160,8 @@ def _list_busy() -> Collection[Any]:
     """The threads with a run in a task: one that is cancelled is called interrupted at once."""
     queue: Any = sys.modules.get("langgraph_runtime_inmem.queue")
     tasks = {*(queue.WORKERS if queue else ())} - {asyncio.current_task()}
-    names = " ".join(task.get_name() for task in tasks if isinstance(task, asyncio.Task))
-    for id in [id for id in _taken if id not in names]:
+    names = (task.get_name() for task in tasks if isinstance(task, asyncio.Task))
+    for id in _taken.keys() - {name[len("run-") :].partition("-attempt-")[0] for name in names}:
         del _taken[id]
     return {*_taken.values()}
 
