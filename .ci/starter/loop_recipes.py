@@ -80,8 +80,8 @@ async def sign_off(workspace: Path) -> None:
         raise AssertionError(wrong)
     model = talk.model
     restart(talk, workspace)  # as another process does
-    await talk.decide(REJECT)
-    assert "human: It is not done yet." in requests(talk)[3]
+    await talk.decide({**REJECT, "message": "It has no title."})
+    assert "human: It is not done yet. It has no title." in requests(talk)[3]
     assert len(model.asked) == 5, "the model went on, and wrote again"
     (again,) = await talk.waiting()
     assert again["id"] != request["id"], "another question"

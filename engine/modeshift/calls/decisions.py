@@ -5,6 +5,7 @@ The shape is that of LangChain's human-in-the-loop middleware and of Agent Chat 
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Annotated, Literal, NotRequired
 
 from langgraph.types import interrupt
@@ -131,10 +132,22 @@ def ask_person(
     return _interrupt(deps, request, check)
 
 
+@dataclass(frozen=True)
+class Answer:
+    """A person's answer to a node's own question; it is true for yes."""
+
+    is_yes: bool
+    reason: str = ""
+    """What they said with a no."""
+
+    def __bool__(self) -> bool:
+        return self.is_yes
+
+
 def ask_yes_or_no(
     deps: AgentDeps, name: str, text: str, args: Mapping[str, object], *unique: object
-) -> bool:
-    """Whether a person says yes to a node's own question; each has ``unique`` parts of its own."""
+) -> Answer:
+    """The answer to a node's own question; each has ``unique`` parts of its own."""
 
     def check(decisions: list[Decision]) -> list[Decision]:
         match decisions:
@@ -144,7 +157,9 @@ def ask_yes_or_no(
 
     request = build_own_request(name, text, args, "\0".join(map(str, unique)))
     (decision,) = _interrupt(deps, request, check)
-    return decision["type"] == "approve"
+    if decision["type"] == "reject":
+        return Answer(is_yes=False, reason=decision.get("message", ""))
+    return Answer(is_yes=True)
 
 
 def _interrupt(deps: AgentDeps, request: Mapping[str, object], check: _Check) -> list[Decision]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 
-from modeshift.calls.decisions import ask_yes_or_no
+from modeshift.calls.decisions import Answer, ask_yes_or_no
 from modeshift.calls.plans import PlanLimit
 from modeshift.calls.running import is_test_run
 from modeshift.messages.instructions import Instruction
@@ -73,8 +73,8 @@ def ask_own_question(
     text: str,
     args: Mapping[str, object],
     number: int,
-) -> bool:
-    """Whether a person says yes; a question with another ``number`` is another one."""
+) -> Answer:
+    """A person's yes or no; a question with another ``number`` is another one."""
     messages, step = start.state.get("messages"), config.get("metadata", {}).get("langgraph_step")
     last = messages[-1].id if messages else ""
     unique = (last, step, number, start.node, name, text)

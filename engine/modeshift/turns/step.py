@@ -17,6 +17,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from modeshift.calls.act import DueCall, judge_due_call
+from modeshift.calls.decisions import Answer
 from modeshift.calls.question import (
     Calls,
     OpenQuestion,
@@ -135,22 +136,23 @@ class Step:
         async with self._running:
             return await run_own_command(self._start, line, seconds, self._update)
 
-    def ask_person(self, name: str, text: str, args: Mapping[str, object] | None = None) -> bool:
+    def ask_person(self, name: str, text: str, args: Mapping[str, object] | None = None) -> Answer:
         """Interrupt the run until a person has said yes or no; every client shows ``text``.
 
         ``name`` stands where a call has its tool's name, ``args`` where it has its arguments.
-        LangGraph runs the node again from its start then, so it may do nothing before.
+        LangGraph runs the node again from its start then, so it may do nothing before. The answer
+        is true for yes; its ``reason`` is what the person said with a no.
         """
         self._expect_own("ask")
         if self._has_run:
             raise self._start.refuse("runs a command before it asks, and so again after the answer")
         self._questions += 1
         self._is_asking = True
-        is_yes = ask_own_question(
+        answer = ask_own_question(
             self._start, self._config, name, text, args or {}, self._questions
         )
         self._is_asking = False
-        return is_yes
+        return answer
 
     # think
 

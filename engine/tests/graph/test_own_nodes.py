@@ -158,7 +158,22 @@ async def _asks_until_yes(step: Step) -> Update:
 
 async def _asks_twice(step: Step) -> Update:
     answers = [step.ask_person("sure", "Sure?") for _ in range(2)]
-    return step.go("checked" if answers == [False, True] else "again")
+    return step.go("checked" if [*map(bool, answers)] == [False, True] else "again")
+
+
+@pytest.mark.parametrize("reason", ["The card is at home.", ""])
+async def test_what_a_person_says_with_a_no_reaches_the_node(workspace: Path, reason: str) -> None:
+    """It tells the model, or does otherwise."""
+    answers = list[Any]()
+
+    async def check(step: Step) -> None:
+        answers.append(step.ask_person("sure", "Sure?"))
+
+    talk = talk_with(check, workspace)
+    await talk.say("go", mode="code")
+    await talk.decide({**REJECT, **({"message": reason} if reason else {})})
+    (answer,) = answers
+    assert (bool(answer), answer.reason) == (False, reason)
 
 
 AGAIN = ChartData(OWN.nodes, [*OWN.edges, ("checking", "again", "checking")])
