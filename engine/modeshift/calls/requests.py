@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from json import dumps, loads
+from json import dumps
 from typing import NotRequired
 
 from langchain_core.messages import HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
+from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
 from modeshift.calls.judging import CallContext, Judged
@@ -101,7 +102,7 @@ def _action_request(deps: AgentDeps, context: CallContext, judged: Judged) -> Ac
     args = judged.call["args"]  # as they are, which is how it runs
     # A person sees the amount that is paid where the model names none, too.
     subject = {name: judged.args.get(name) for name in judged.tool.spec.subject if name not in args}
-    args = {**args, **loads(dumps(subject, default=str))}
+    args = {**args, **to_jsonable_python(subject, fallback=str)}
     if judged.effect.switches_mode and not judged.effect.starts_subtask:
         why = (args.get("reason") or "").strip() or NO_REASON
         args = {**args, "reason": to_one_line(why, MAX_REASON)}
@@ -281,7 +282,8 @@ def _build_title(deps: AgentDeps, spec: ToolSpec, args: Mapping[str, object]) ->
     if spec.command is not None:
         return " ⏎ ".join(str(args.get(spec.command)).splitlines())
     if spec.subject:
-        named = [args[name] for name in spec.subject if args.get(name) is not None]
+        typed = [args[name] for name in spec.subject if args.get(name) is not None]
+        named = to_jsonable_python(typed, fallback=str)
         values: list[object] = [
             each if isinstance(each, str) else dumps(each, ensure_ascii=False) for each in named
         ]
