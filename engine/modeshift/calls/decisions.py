@@ -219,8 +219,10 @@ def _check_decision(toolbox: Toolbox, decision: Decision, judged: Judged) -> Non
             raise InvalidInputError(
                 f"an edit changes the arguments of {name}, not the tool (got {edited['name']!r})"
             )
+        assert judged.tool is not None and judged.args is not None
+        own = {key: judged.args[key] for key in judged.tool.spec.state}
         try:
-            toolbox.validate(toolbox[name], edited["args"])
+            toolbox.validate(judged.tool, toolbox.fill_in(name, edited["args"], own))
         except InvalidCallError as error:
             raise InvalidInputError(str(error)) from error
 

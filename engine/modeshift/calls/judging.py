@@ -159,6 +159,8 @@ class CallContext:
     plan: PlanLimit | None = None
     """What the approved plan limits; None without one."""
     messages: Sequence[AnyMessage] = field(default=(), compare=False)
+    state: Mapping[str, object] = field(default_factory=dict, compare=False)
+    """What tools get of it is in a call's arguments."""
 
     @classmethod
     def of(
@@ -182,6 +184,7 @@ class CallContext:
             written=state.get("written", ()),
             plan=PlanLimit.of(plan) if plan else None,
             messages=cast("State", state).get("messages", ()),
+            state=state,
         )
 
     def describe(self) -> dict[str, str | None]:
@@ -193,7 +196,8 @@ class CallContext:
 async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged:
     """Judge one call: when the model has made it, and in ``act`` just before it runs."""
     try:
-        tool, args = await deps.toolbox.check_call(call["name"], call["args"])
+        args = deps.toolbox.fill_in(call["name"], call["args"], context.state)
+        tool, args = await deps.toolbox.check_call(call["name"], args)
     except InvalidCallError as error:
         return _deny(call, str(error))
     values: Values = {}

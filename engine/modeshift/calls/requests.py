@@ -101,7 +101,8 @@ def _action_request(deps: AgentDeps, context: CallContext, judged: Judged) -> Ac
     assert judged.tool is not None and judged.args is not None
     args = judged.call["args"]  # as they are, which is how it runs
     # A person sees the amount that is paid where the model names none, too.
-    subject = {name: judged.args.get(name) for name in judged.tool.spec.subject if name not in args}
+    shown = (*judged.tool.spec.subject, *judged.tool.spec.state)
+    subject = {name: judged.args.get(name) for name in shown if name not in args}
     args = {**args, **to_jsonable_python(subject, fallback=str)}
     if judged.effect.switches_mode and not judged.effect.starts_subtask:
         why = (args.get("reason") or "").strip() or NO_REASON

@@ -233,6 +233,8 @@ class ToolSpec:
     """The argument that is the address which the call fetches."""
     subject: tuple[str, ...] = ()
     """The arguments that a card's title has; empty for all that are text."""
+    state: tuple[str, ...] = ()
+    """The arguments that are keys of the thread's state, which the model does not give."""
     may_be_remembered: bool = False
     """Whether a person may choose "always allow", although the effect does not let them."""
     sandboxed: bool = False
@@ -264,7 +266,8 @@ class ToolSpec:
     @cached_property
     def resolved(self) -> tuple[str, ...]:
         """The arguments that are judged, and run, in their resolved form."""
-        return self.paths if self.url is None else (*self.paths, self.url)
+        url = () if self.url is None else (self.url,)
+        return (*self.paths, *url, *self.state)
 
     @property
     def is_known_by_subject(self) -> bool:

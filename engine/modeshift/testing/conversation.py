@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
@@ -152,13 +152,15 @@ async def judge_call(
     args: Mapping[str, object],
     approvals: str = "manual",
     limit: str | None = None,
+    **own: object,
 ) -> Verdict:
     """Whether the call would run in the mode: its ``kind`` is ``allow``, ``ask`` or ``deny``.
 
-    Its ``reason`` is in words; ``limit`` is the host's. A call of an unknown tool, or with
-    arguments that do not fit, is denied. Raises ``UnknownModeError``.
+    Its ``reason`` is in words; ``limit`` is the host's, and ``own`` are keys of the clone's State.
+    A call of an unknown tool, or with arguments that do not fit, is denied. Raises
+    ``UnknownModeError``.
     """
     deps = agent.live.deps
-    state = State(mode=mode, approvals=approvals, limit=limit)
+    state = cast("State", {"mode": mode, "approvals": approvals, "limit": limit, **own})
     call = tool_call(name=name, args=dict(args), id="call")
     return (await judge(deps, CallContext.of(deps, state), call)).verdict

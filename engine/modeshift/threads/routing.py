@@ -2,12 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal, get_type_hints
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END
 from langgraph.store.base import BaseStore
 from langgraph.types import Send
+from typing_extensions import TypedDict
 
 from modeshift.modes.errors import NodeError
 from modeshift.modes.machine import Configuration
@@ -21,6 +22,8 @@ from modeshift.threads.state import ActTask, ModeChange, RoutingState, State, Up
 
 def build_router(deps: AgentDeps) -> Callable[..., Awaitable[str | list[Send]]]:
     """The one edge behind every node."""
+    own: dict[str, Any] = {key: Any for spec in deps.toolbox.specs for key in spec.state}
+    routed = TypedDict("Routed", {**get_type_hints(RoutingState), **own})  # type: ignore[misc]
 
     # A coroutine function: LangGraph sends a plain one to a worker thread, at every step.
     async def route(
@@ -31,6 +34,7 @@ def build_router(deps: AgentDeps) -> Callable[..., Awaitable[str | list[Send]]]:
             return "intake"
         return next_step(deps, state)
 
+    route.__annotations__["state"] = routed  # the keys that LangGraph reads
     return route
 
 

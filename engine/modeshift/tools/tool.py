@@ -98,9 +98,12 @@ class Tool:
             runnable = _make_runnable(function, addendum, is_pair=is_pair)
         except ValueError as error:  # no docstring, or one of other arguments
             raise ConfigurationError(f"{file}: {name}: {error}") from error
-        spec = ToolSpec(name, row, **rest)
-        schema = runnable.args_schema
+        schema, told = runnable.args_schema, runnable.tool_call_schema
         assert isinstance(schema, type) and issubclass(schema, BaseModel)
+        assert isinstance(told, type) and issubclass(told, BaseModel)
+        # Those with InjectedToolArg, which LangChain hides from the model.
+        state = tuple(each for each in schema.model_fields if each not in told.model_fields)
+        spec = ToolSpec(name, row, state=state, **rest)
         has = {each: field.annotation for each, field in schema.model_fields.items()}
         for problem in _find_problems(spec, has, {*signature(function).parameters}):
             raise ConfigurationError(f"{file}: {name} {problem}")

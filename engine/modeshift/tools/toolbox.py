@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from math import isfinite
@@ -115,6 +115,19 @@ class Toolbox:
         leads out of the workspace.
         """
         return self._resolve(tool, self.validate(tool, args))
+
+    def fill_in(self, name: str, args: JsonObject, state: Mapping[str, object]) -> JsonObject:
+        """``args`` with those that are keys of the state; raises ``InvalidCallError``.
+
+        A person who edits a call sees these too, and sends them back.
+        """
+        own = {key: state.get(key) for key in self[name].spec.state}
+        for key, value in own.items():
+            if value is None:
+                raise InvalidCallError(f"{name}: this thread has no {key!r} yet; tell the user")
+            if args.get(key, value) != value:
+                raise InvalidCallError(f"{name}: {key!r} is not for you to give; leave it out")
+        return {**args, **own}
 
     async def check_call(self, name: str, args: JsonObject) -> tuple[Tool, JsonObject]:
         """The tool, and ``args`` as by ``check``, without blocking; raises ``InvalidCallError``."""

@@ -17,7 +17,7 @@ from modeshift.threads.compiled import Agent, LiveDeps
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.mailbox import StateValues
 from modeshift.threads.routing import build_router
-from modeshift.threads.state import State, build_input_type
+from modeshift.threads.state import State, build_input_type, list_own_keys
 from modeshift.threads.stopping import stop
 from modeshift.turns.start import find_start
 from modeshift.turns.step import Node, Result, run_step
@@ -111,6 +111,13 @@ class AgentGraph:
         return agent.with_config(recursion_limit=max_steps)
 
     def _check_nodes(self) -> None:
+        own = list_own_keys(self._deps.state)
+        for spec in self._deps.toolbox.specs:
+            if strange := {*spec.state} - own:
+                raise ConfigurationError(
+                    f"the tool {spec.name} has the injected argument {min(strange)!r}, which is no "
+                    f"key of your own State in graph/state.py: {', '.join(sorted(own)) or 'none'}"
+                )
         named = {"intake", *filter(None, self._deps.chart.nodes.values())}
         if missing := named - self._added:
             raise ConfigurationError(
