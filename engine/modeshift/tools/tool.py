@@ -1,12 +1,13 @@
 """``Tool``: a function that the model can call; ``ToolDeps``: what it can work on."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import iscoroutinefunction, signature
 from pathlib import Path
 from typing import Any, Self
 
+from langchain_core.messages.tool import ToolOutputMixin
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_function
@@ -142,11 +143,28 @@ def _shorten(schema: JsonObject) -> JsonObject:
 
 class _Runnable(StructuredTool):
     @override
+    def _run(self, *args: Any, config: RunnableConfig, **rest: Any) -> Any:
+        return _check_result(super()._run(*args, config=config, **rest))
+
+    @override
     async def _arun(self, *args: Any, config: RunnableConfig, **rest: Any) -> Any:
         try:
-            return await super()._arun(*args, config=config, **rest)
+            return _check_result(await super()._arun(*args, config=config, **rest))
         except SystemExit as error:  # LangChain's task would end the event loop with it
             raise ToolFailedError(f"SystemExit: {error}") from None
+
+
+def _check_result(result: object) -> object:
+    """What a function has returned; LangChain would take a message, and join a list without gaps.
+
+    Of a generator, or a coroutine that nobody awaits, nothing has run.
+    """
+    if isinstance(result, ToolOutputMixin | Awaitable | Iterator | AsyncIterator):
+        kind = type(result).__name__
+        raise ToolFailedError(f"it gave a {kind} instead of text, and may have run; tell the user")
+    if isinstance(result, list) and all(isinstance(each, str) for each in result):
+        return "\n".join(result)
+    return result
 
 
 _made: dict[object, tuple[object, StructuredTool]] = {}

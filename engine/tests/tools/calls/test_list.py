@@ -3,11 +3,14 @@
 import asyncio
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
+from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from modeshift.modes.errors import ConfigurationError, InvalidCallError
@@ -17,6 +20,7 @@ from modeshift.tools.tool import Tool, ToolDeps
 from modeshift.tools.toolbox import Toolbox, build_toolbox, make_tools
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.modes import load_catalog
+from tests.tables import rows
 from tools import GROUPS, IN_EVERY_MODE, TOOLS
 
 HERE = f"{__file__}: fetch_url"
@@ -177,6 +181,61 @@ async def test_a_tool_that_exits_ends_nothing_but_its_call(workspace: Path) -> N
     await talk.say("go")
     for result in (await talk.results()).values():
         assert (result.status, "SystemExit: 2" in result.text) == ("error", True), result.text
+
+
+def pay() -> Iterator[str]:
+    """Pay; nothing of it runs."""
+    yield "paid"
+
+
+async def pay_later() -> str:
+    return "paid"
+
+
+def pay_unawaited() -> object:
+    """Pay, by a coroutine function."""
+    return pay_later()
+
+
+def pay_by_command() -> Command[str]:
+    """Pay, and write the state."""
+    return Command(update={"mode": "code"})
+
+
+def pay_in_a_message() -> ToolMessage:
+    """Pay, and answer another call."""
+    return ToolMessage("paid", tool_call_id="another")
+
+
+def list_paid() -> list[str]:
+    """List what was paid."""
+    return ["A-17 paid", "A-18 open"]
+
+
+def paying_tools(_: ToolDeps) -> list[Tool]:
+    paying = (pay, pay_unawaited, pay_by_command, pay_in_a_message)
+    return [*(Tool.of(each, "outside") for each in paying), Tool.of(list_paid, "read")]
+
+
+@pytest.mark.filterwarnings("ignore:coroutine 'pay_later' was never awaited")
+@rows(
+    "name told",
+    ("pay", "gave a generator instead of text"),
+    ("pay_unawaited", "gave a coroutine instead of text"),
+    ("pay_by_command", "gave a Command instead of text"),
+    ("pay_in_a_message", "gave a ToolMessage instead of text"),
+    ("list_paid", "A-17 paid\nA-18 open"),
+)
+async def test_what_a_tool_returns_is_text(name: str, told: str, workspace: Path) -> None:
+    """A run ended with an AssertionError, and what had not run counted as a success."""
+    tools = (*TOOLS, ("read", f"{__name__}:paying_tools"))
+    talk = script(workspace, [(name, {})], "done", tools=tools)
+    await talk.say("go")
+    await talk.approve_all()
+    (result,) = (await talk.results()).values()
+    assert told in result.text
+    assert result.status == ("success" if name == "list_paid" else "error")
+    assert await talk.mode() == "ask"
 
 
 def test_a_line_that_does_not_hold(tmp_path: Path, snapshot: Snapshot) -> None:
