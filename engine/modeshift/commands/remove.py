@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from modeshift.modes.errors import ConfigurationError
+from modeshift.modes.files import NO_MODES
 from modeshift.project import find_root
 
+_DEFAULT = re.compile(r"(?m)^default: *true\b")
 MAY_NAME_IT = {
     "modes/*.yaml": r"\b{slug}\b",
     "prompts/*.md": r"\b{name} mode\b|\b[Tt]o {name}\b|`{slug}`",
@@ -23,7 +25,7 @@ def main(mode: str | None = None) -> Iterator[str]:
     What is made from the mode, such as rows of tables and recordings, goes with ``make renew``.
     """
     root = find_root()
-    slugs = sorted(file.stem for file in root.glob("modes/*.yaml") if file.stem != "properties")
+    slugs = sorted(file.stem for file in root.glob("modes/*.yaml") if file.name not in NO_MODES)
     if mode not in slugs:
         problem = (
             "say which: make remove MODE=slug" if mode is None else f"MODE={mode!r} has no file"
@@ -39,8 +41,10 @@ def main(mode: str | None = None) -> Iterator[str]:
         if removed.exists():
             removed.unlink()
             yield f"{removed.relative_to(root)}: removed"
-    if re.search(r"(?m)^default: *true\b", text):
-        heir = next(slug for slug in slugs if slug != mode)
+    others = [slug for slug in slugs if slug != mode]
+    texts = [(root / f"modes/{slug}.yaml").read_text(encoding="utf-8") for slug in others]
+    if _DEFAULT.search(text) and not any(map(_DEFAULT.search, texts)):
+        heir = others[0]
         with (root / f"modes/{heir}.yaml").open("a", encoding="utf-8") as modes:
             modes.write("default: true\n")
         yield f"modes/{heir}.yaml: is the default mode now"
