@@ -101,7 +101,7 @@ upgrade: venv # merge a later version, and keep gone what you removed; FROM=url-
 	@sh .ci/venv
 
 format: venv-check # mend layout and imports
-	$(BIN)/ruff check --fix .
+	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
 lock: venv # renew requirements.lock from pyproject.toml, for all parts of the engine
