@@ -88,10 +88,11 @@ def build_request(
 def build_own_request(name: str, text: str, args: Mapping[str, object], unique: str) -> Request:
     """A question of a node of the clone's own, called ``name``, which takes a yes or a no."""
     question = sha256(unique.encode()).hexdigest()[:16]
+    plain = to_jsonable_python({**args}, fallback=str)
     return Request(
         question=question,
         action_requests=[
-            ActionRequest(name=name, args={**args}, description=make_readable(text), id=question)
+            ActionRequest(name=name, args=plain, description=make_readable(text), id=question)
         ],
         review_configs=[ReviewConfig(action_name=name, allowed_decisions=["approve", "reject"])],
     )

@@ -3,6 +3,8 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +176,20 @@ async def test_what_a_person_says_with_a_no_reaches_the_node(workspace: Path, re
     await talk.decide({**REJECT, **({"message": reason} if reason else {})})
     (answer,) = answers
     assert (bool(answer), answer.reason) == (False, reason)
+
+
+async def test_a_question_shows_money_and_dates(workspace: Path) -> None:
+    """A terminal ended at what is no JSON."""
+
+    async def check(step: Step) -> None:
+        step.ask_person(
+            "pay", "Is it paid?", {"due": date(2026, 12, 24), "amount": Decimal("1.50")}
+        )
+
+    talk = talk_with(check, workspace)
+    await talk.say("go", mode="code")
+    (request,) = await talk.waiting()
+    assert request["args"] == {"due": "2026-12-24", "amount": "1.50"}
 
 
 AGAIN = ChartData(OWN.nodes, [*OWN.edges, ("checking", "again", "checking")])
