@@ -10,6 +10,7 @@ from math import isfinite
 from pkgutil import resolve_name
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import to_jsonable_python
 
 from modeshift.modes.catalog import Catalog
 from modeshift.modes.edges.edge_table import EdgeTable
@@ -121,7 +122,8 @@ class Toolbox:
 
         A person who edits a call sees these too, and sends them back.
         """
-        own = {key: state.get(key) for key in self[name].spec.state}
+        keys = self[name].spec.state
+        own = to_jsonable_python({key: state.get(key) for key in keys}, fallback=str)
         for key, value in own.items():
             if value is None:
                 raise InvalidCallError(f"{name}: this thread has no {key!r} yet; tell the user")

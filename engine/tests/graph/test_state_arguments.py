@@ -29,6 +29,7 @@ PAY = ("pay", {"amount": "1.50"})
 
 class OwnState(State, total=False):
     member: str
+    limit_of_today: Decimal
 
 
 def pay(member: Member, amount: Decimal, due: date | None = None) -> str:
@@ -41,11 +42,17 @@ def look(member: Member) -> str:
     return f"{member} is here"
 
 
+def raise_limit(limit_of_today: Annotated[Decimal, InjectedToolArg], by: int) -> str:
+    """Raise the limit."""
+    return f"{limit_of_today!r} and {by}"
+
+
 def talk_with(workspace: Path, *steps: ScriptStep, state: type = OwnState) -> Conversation:
     place, catalog, model = Workspace(workspace), load_catalog(), ScriptedModel.of(*steps)
     tools = [
         Tool.of(pay, "outside", subject=("member", "amount", "due")),
         Tool.of(look, "outside-read"),
+        Tool.of(raise_limit, "outside"),
     ]
     toolbox = make_toolbox(place, catalog).with_tools(tools)
     deps = AgentDeps(catalog, toolbox, Models(model), state=state)
@@ -110,6 +117,16 @@ async def test_a_question_is_for_the_key_as_it_was_shown(workspace: Path, by: st
         await talk.send({})
     assert "have changed since the user was asked" in await result_of(talk)
     assert await asks(talk) == []
+
+
+@pytest.mark.parametrize("value", ["7.50", Decimal("7.50")])
+async def test_a_key_may_be_of_any_type(workspace: Path, value: str | Decimal) -> None:
+    talk = talk_with(workspace, [("raise_limit", {"by": 1})], "done")
+    await talk.say("go", mode="code", limit_of_today=value)
+    (request,) = await talk.waiting()
+    assert request["args"] == {"by": 1, "limit_of_today": "7.50"}
+    await talk.decide(edit("raise_limit", **{**request["args"], "by": 2}))
+    assert "Decimal('7.50') and 2" in await result_of(talk)
 
 
 def test_it_has_to_be_a_key_of_the_state(workspace: Path) -> None:
