@@ -233,8 +233,10 @@ def _describe_rights(deps: AgentDeps, context: CallContext, judged: Judged) -> s
 
 def _describe_resolved(judged: Judged) -> str:
     """The files or the address meant, where the call names them in another way: by a link, say."""
-    args = judged.call["args"]
-    real = [value for name, value in judged.resolved.items() if value != args.get(name)]
+    assert judged.tool is not None
+    args, own = judged.call["args"], judged.tool.spec.state
+    named = {name: value for name, value in judged.resolved.items() if name not in own}
+    real = [value for name, value in named.items() if value != args.get(name)]
     return f" on {', '.join(map(repr, real))}" if real else ""
 
 

@@ -70,7 +70,7 @@ async def test_the_tool_gets_what_the_state_has(workspace: Path) -> None:
     await talk.say("go", mode="code", member="M-1")
     (request,) = await talk.waiting()
     assert request["args"] == {"member": "M-1", "amount": "1.50", "due": None}
-    assert "wants to use pay on 'M-1': " in request["description"]
+    assert "wants to use pay: " in request["description"]
     await talk.decide(APPROVE)
     assert "M-1 is here" in next(iter((await talk.results()).values())).text
     assert "M-1 paid 1.50" in await result_of(talk)
