@@ -130,7 +130,7 @@ async def test_what_does_not_fit_is_refused_and_changes_nothing(web: Web) -> Non
     http, thread = web.http, await Thread.new(web.client)
     mode = f"/threads/{thread.id}/mode"
     answers = [(await http.patch(mode, json=given), text) for given, text in WRONG]
-    for given, text in WRONG[:4]:
+    for given, text in WRONG[:5]:
         answers.append((await http.post("/modeshift/threads", json=given), text))
     for given, text in WRONG_INPUTS:
         for way in ("", "/wait", "/stream"):
