@@ -20,7 +20,7 @@ from modeshift.configuration.databases import make_private
 from modeshift.configuration.loading import AgentLoader
 from modeshift.configuration.settings import Settings, load_settings
 from modeshift.modes.errors import ConfigurationError
-from modeshift.project import GRAPH, MARK, find_root
+from modeshift.project import GRAPH, MARK, find_root, load_project
 from modeshift.storage.threads import check_database
 from modeshift.threads.deps import AgentDeps
 
@@ -45,6 +45,7 @@ def main(
     """Serve until the process is ended; raises ``UserError`` where it cannot start."""
     settings = load_settings(env_file)
     deps = AgentLoader(settings).deps()
+    load_project().build(deps)  # what the graph lacks is said here, and not to each run
     if f'"{GRAPH}"' not in (find_root() / MARK).read_text(encoding="utf-8"):
         raise ConfigurationError(
             f"{MARK} names no graph {GRAPH!r}: the page, make chat and programs would not find it"

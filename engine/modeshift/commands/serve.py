@@ -12,7 +12,7 @@ from modeshift.commands.dev import DEFAULTS, check_port, format_address, print_w
 from modeshift.configuration.loading import AgentLoader
 from modeshift.configuration.settings import Settings, load_settings
 from modeshift.modes.errors import ConfigurationError
-from modeshift.project import find_root
+from modeshift.project import find_root, load_project
 
 MAX_CONNECTIONS = 80
 """Connections of all processes: Postgres takes 100 by default, of which 3 are a superuser's."""
@@ -42,7 +42,7 @@ def main(*, port: str | None = None, workers: str | None = None) -> Iterator[str
         raise ConfigurationError(
             "Aegra is not installed here: run make serve, which makes .venv-serve for it"
         )
-    AgentLoader(settings).deps()
+    load_project().build(AgentLoader(settings).deps())
     os.chdir(find_root())
     os.environ.update(_build_environment(settings, count))
     import uvicorn  # noqa: PLC0415  # of an environment of its own, as the next

@@ -1,6 +1,7 @@
 """``make dev``: it refuses what cannot be served; once the server answers, it says where it is."""
 
 import json
+import shutil
 import socket
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from modeshift.commands import dev
 from modeshift.modes.errors import UserError
 from tests.clients.server.test_gate import ask
+from tests.harness.clone import change
 from tests.harness.conversation import SECONDS, until
 from tests.harness.place import modes_file
 from tests.harness.root import TEMPLATE
@@ -93,6 +95,15 @@ def test_a_graph_by_another_name_is_refused(tmp_path: Path) -> None:
     listed.unlink()
     listed.write_text(text)
     assert "langgraph.json names no graph 'agent'" in get_refusal(clone)
+
+
+def test_a_graph_that_lacks_a_node_is_refused(tmp_path: Path) -> None:
+    """It was served, and each run was a 422."""
+    clone = Server(tmp_path)
+    (tmp_path / "graph").unlink()
+    shutil.copytree(TEMPLATE / "graph", tmp_path / "graph")
+    change(tmp_path / "graph/agent.py", '    graph.add_node("act", nodes.act)\n', "")
+    assert "graph/agent.py adds no node 'act'" in get_refusal(clone)
 
 
 def test_what_a_person_needs_comes_last_and_nothing_else(server: Server) -> None:
