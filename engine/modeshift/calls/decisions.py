@@ -157,9 +157,8 @@ def ask_yes_or_no(
 
     request = build_own_request(name, text, args, "\0".join(map(str, unique)))
     (decision,) = _interrupt(deps, request, check)
-    if decision["type"] == "reject":
-        return Answer(is_yes=False, reason=decision.get("message", ""))
-    return Answer(is_yes=True)
+    is_yes = decision["type"] == "approve"
+    return Answer(is_yes, "" if decision["type"] != "reject" else decision.get("message", ""))
 
 
 def _interrupt(deps: AgentDeps, request: Mapping[str, object], check: _Check) -> list[Decision]:

@@ -160,7 +160,6 @@ class CallContext:
     """What the approved plan limits; None without one."""
     messages: Sequence[AnyMessage] = field(default=(), compare=False)
     state: Mapping[str, object] = field(default_factory=dict, compare=False)
-    """What tools get of it is in a call's arguments."""
 
     @classmethod
     def of(

@@ -234,9 +234,8 @@ def _describe_rights(deps: AgentDeps, context: CallContext, judged: Judged) -> s
 def _describe_resolved(judged: Judged) -> str:
     """The files or the address meant, where the call names them in another way: by a link, say."""
     assert judged.tool is not None
-    args, own = judged.call["args"], judged.tool.spec.state
-    named = {name: value for name, value in judged.resolved.items() if name not in own}
-    real = [value for name, value in named.items() if value != args.get(name)]
+    args = judged.call["args"] | {name: judged.resolved[name] for name in judged.tool.spec.state}
+    real = [value for name, value in judged.resolved.items() if value != args.get(name)]
     return f" on {', '.join(map(repr, real))}" if real else ""
 
 

@@ -42,8 +42,8 @@ def main(mode: str | None = None) -> Iterator[str]:
             removed.unlink()
             yield f"{removed.relative_to(root)}: removed"
     others = [slug for slug in slugs if slug != mode]
-    texts = [(root / f"modes/{slug}.yaml").read_text(encoding="utf-8") for slug in others]
-    if _DEFAULT.search(text) and not any(map(_DEFAULT.search, texts)):
+    rest = "\n".join((root / f"modes/{slug}.yaml").read_text("utf-8") for slug in others)
+    if _DEFAULT.search(text) and not _DEFAULT.search(rest):
         heir = others[0]
         with (root / f"modes/{heir}.yaml").open("a", encoding="utf-8") as modes:
             modes.write("default: true\n")

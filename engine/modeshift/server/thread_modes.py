@@ -169,10 +169,6 @@ async def _is_same_question(deps: AgentDeps, values: StateValues, update: StateV
     return state["mode"] in deps.catalog and await judge_question(deps, state) is not None
 
 
-OF_THREADS = {"thread_id", "metadata", "if_exists", "ttl", "supersteps"}
-"""What LangGraph's own route takes."""
-
-
 async def create_thread(request: Request) -> Response:
     """As ``POST /threads``, with settings for its first run; ``workspace`` is kept for good.
 
@@ -185,8 +181,9 @@ async def create_thread(request: Request) -> Response:
     body = await read_body(request)
     settings, workspace = (await get_served_cache()).settings, body.pop(KEY, None)
     places = Workspaces(settings, mailbox)
+    its_own = {"thread_id", "metadata", "if_exists", "ttl", "supersteps"}
     # All else: a limit that is misspelt would be none.
-    checked = check_settings(deps, {key: body.pop(key) for key in body.keys() - OF_THREADS})
+    checked = check_settings(deps, {key: body.pop(key) for key in body.keys() - its_own})
     thread = str(body.setdefault("thread_id", str(uuid4())))
     choice, chosen = (thread, str(request.user.identity), workspace), None
     if workspace is not None or settings.workspaces is not None:

@@ -156,9 +156,8 @@ async def judge_call(
 ) -> Verdict:
     """Whether the call would run in the mode: its ``kind`` is ``allow``, ``ask`` or ``deny``.
 
-    Its ``reason`` is in words; ``limit`` is the host's, and ``own`` are keys of the clone's State.
-    A call of an unknown tool, or with arguments that do not fit, is denied. Raises
-    ``UnknownModeError``.
+    Its ``reason`` is in words; ``limit`` is the host's, ``own`` are keys of State. A call of an
+    unknown tool, or with arguments that do not fit, is denied. Raises ``UnknownModeError``.
     """
     deps = agent.live.deps
     state = cast("State", {"mode": mode, "approvals": approvals, "limit": limit, **own})

@@ -155,10 +155,7 @@ class _Runnable(StructuredTool):
 
 
 def _check_result(result: object) -> object:
-    """What a function has returned; LangChain would take a message, and join a list without gaps.
-
-    Of a generator, or a coroutine that nobody awaits, nothing has run.
-    """
+    """What a function has returned; LangChain takes a message, and joins a list without gaps."""
     if isinstance(result, ToolOutputMixin | Awaitable | Iterator | AsyncIterator):
         kind = type(result).__name__
         raise ToolFailedError(f"it gave a {kind} instead of text, and may have run; tell the user")

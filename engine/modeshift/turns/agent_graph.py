@@ -114,10 +114,8 @@ class AgentGraph:
         own = list_own_keys(self._deps.state)
         for spec in self._deps.toolbox.specs:
             if strange := {*spec.state} - own:
-                raise ConfigurationError(
-                    f"the tool {spec.name} has the injected argument {min(strange)!r}, which is no "
-                    f"key of your own State in graph/state.py: {', '.join(sorted(own)) or 'none'}"
-                )
+                told = f"the tool {spec.name} has the injected argument {min(strange)!r}"
+                raise ConfigurationError(f"{told}, which is no key of State in graph/state.py")
         named = {"intake", *filter(None, self._deps.chart.nodes.values())}
         if missing := named - self._added:
             raise ConfigurationError(
