@@ -8,8 +8,8 @@ from benchmarks.stats import PAGE, find_groups, find_levels, measure, read_relea
 from benchmarks.trace import Hop, Tracer, count, measure_ways
 from tests.harness.root import ENGINE
 
-MOST = 1.11
-"""A tenth, and a hundredth until the next release: an approved plan and undo came on top."""
+MOST = 1.12
+"""A tenth, and two hundredths until the next release: an approved plan and undo came on top."""
 TOLERANCE = 0.03
 """So that not every commit has to write them."""
 
