@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from inspect import iscoroutinefunction, signature
+from inspect import iscoroutine, iscoroutinefunction, signature
 from pathlib import Path
 from typing import Any, Self
 
@@ -158,6 +158,8 @@ def _check_result(result: object) -> object:
     """What a function has returned; LangChain takes a message, and joins a list without gaps."""
     if isinstance(result, ToolOutputMixin | Awaitable | Iterator | AsyncIterator):
         kind = type(result).__name__
+        if iscoroutine(result):
+            result.close()  # or Python warns later that nobody has awaited it
         raise ToolFailedError(f"it gave a {kind} instead of text, and may have run; tell the user")
     if isinstance(result, list) and all(isinstance(each, str) for each in result):
         return "\n".join(result)

@@ -217,7 +217,6 @@ def paying_tools(_: ToolDeps) -> list[Tool]:
     return [*(Tool.of(each, "outside") for each in paying), Tool.of(list_paid, "read")]
 
 
-@pytest.mark.filterwarnings("ignore:coroutine 'pay_later' was never awaited")
 @rows(
     "name told",
     ("pay", "gave a generator instead of text"),
