@@ -160,6 +160,7 @@ class CallContext:
     """What the approved plan limits; None without one."""
     messages: Sequence[AnyMessage] = field(default=(), compare=False)
     state: Mapping[str, object] = field(default_factory=dict, compare=False)
+    """Of which some tools read a key, as an argument."""
 
     @classmethod
     def of(

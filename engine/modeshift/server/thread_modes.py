@@ -181,9 +181,9 @@ async def create_thread(request: Request) -> Response:
     body = await read_body(request)
     settings, workspace = (await get_served_cache()).settings, body.pop(KEY, None)
     places = Workspaces(settings, mailbox)
-    its_own = {"thread_id", "metadata", "if_exists", "ttl", "supersteps"}
+    of_langgraph = {"thread_id", "metadata", "if_exists", "ttl", "supersteps"}
     # All else: a limit that is misspelt would be none.
-    checked = check_settings(deps, {key: body.pop(key) for key in body.keys() - its_own})
+    checked = check_settings(deps, {key: body.pop(key) for key in body.keys() - of_langgraph})
     thread = str(body.setdefault("thread_id", str(uuid4())))
     choice, chosen = (thread, str(request.user.identity), workspace), None
     if workspace is not None or settings.workspaces is not None:

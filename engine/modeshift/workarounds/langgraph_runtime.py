@@ -36,7 +36,6 @@ from typing import Any
 
 SECONDS = 0.5
 """How long the queue sleeps at most, as in the dev server: a run may also be due later."""
-SECONDS_TO_END = 0.02
 
 
 class _Bell:
@@ -57,6 +56,11 @@ class _Bell:
     def ring(self) -> None:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._event.set)
+
+    def ring_at_end(self) -> None:
+        """Ring once this task, a run's, has ended: the next run of its thread is due then."""
+        if (task := asyncio.current_task()) is not None:
+            task.add_done_callback(lambda _: self.ring())
 
 
 class _NewestFirst:
@@ -128,8 +132,7 @@ def start_runs_at_once(is_stopping: Callable[[], bool]) -> None:
         if run_status != "rollback":  # which deletes the run
             connection = _read_newest_first(connection)
         await set_status(connection, thread_id, run_id, run_status, *args, **more)
-        # The next run of the thread is due once this one's task has ended.
-        asyncio.get_running_loop().call_later(SECONDS_TO_END, bell.ring)
+        bell.ring_at_end()
 
     runs.put, runs.next = staticmethod(put_and_ring), staticmethod(wait_and_take)
     runs.get = staticmethod(get_from_newest)
@@ -152,24 +155,31 @@ _taken: dict[str, Any] = {}
 
 
 def has_run(thread: str) -> bool:
-    """Whether a run of the thread goes on; where one was stopped, until it has ended."""
-    return thread in map(str, _list_busy())
+    """Whether another run of the thread goes on; where one was stopped, until it has ended."""
+    own, busy = asyncio.current_task(), _find_busy()
+    name = "" if own is None else _get_run(own)
+    return any(str(each) == thread for id, each in busy.items() if id != name)
 
 
-def _list_busy() -> Collection[Any]:
-    """The threads with a run in a task: one that is cancelled is called interrupted at once."""
+def _find_busy() -> dict[str, Any]:
+    """The threads by the runs that have a task: one that is cancelled is interrupted at once."""
     queue: Any = sys.modules.get("langgraph_runtime_inmem.queue")
-    tasks = {*(queue.WORKERS if queue else ())} - {asyncio.current_task()}
-    names = (task.get_name() for task in tasks if isinstance(task, asyncio.Task))
-    for id in _taken.keys() - {name[len("run-") :].partition("-attempt-")[0] for name in names}:
+    tasks = queue.WORKERS if queue else ()
+    going = {_get_run(task) for task in tasks if isinstance(task, asyncio.Task)}
+    for id in _taken.keys() - going:
         del _taken[id]
-    return {*_taken.values()}
+    return _taken
+
+
+def _get_run(task: asyncio.Task[Any]) -> str:
+    """The id of the run whose task it is, by its name."""
+    return task.get_name().removeprefix("run-").partition("-attempt-")[0]
 
 
 async def _take_due(ops: Any, limit: int) -> AsyncGenerator[tuple[Any, int], None]:
     """At most ``limit`` runs, and which attempt each is; they are running then."""
     async with ops.connect() as connection, ops.RUN_LOCK:
-        for run in _list_due(connection.store["runs"], _list_busy())[:limit]:
+        for run in _list_due(connection.store["runs"], {*_find_busy().values()})[:limit]:
             # Its thread may have been deleted, and a client may have taken it back meanwhile.
             threads = reversed(connection.store["threads"])
             has_thread = any(thread["thread_id"] == run["thread_id"] for thread in threads)

@@ -254,7 +254,7 @@ async def test_the_end_of_a_run_wakes_the_queue_for_the_next_of_its_thread(
     assert await take() == ["a"]
     looking = asyncio.create_task(take(wait=True))
     await asyncio.sleep(0)
-    await end("a", first)
+    await asyncio.create_task(end("a", first))
     assert await asyncio.wait_for(looking, SECONDS) == ["a"]
 
 
