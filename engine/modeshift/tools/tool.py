@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from inspect import iscoroutine, iscoroutinefunction, signature
+from inspect import Parameter, iscoroutine, iscoroutinefunction, signature
 from pathlib import Path
 from typing import Any, Self
 
@@ -106,7 +106,9 @@ class Tool:
         state = tuple(each for each in schema.model_fields if each not in told.model_fields)
         spec = ToolSpec(name, row, state=state, **rest)
         has = {each: field.annotation for each, field in schema.model_fields.items()}
-        for problem in _find_problems(spec, has, {*signature(function).parameters}):
+        parameters = signature(function).parameters.values()
+        plain = {each.name for each in parameters if each.kind not in _STARRED}
+        for problem in _find_problems(spec, has, plain):
             raise ConfigurationError(f"{file}: {name} {problem}")
         return cls(spec, runnable, file)
 
@@ -115,6 +117,7 @@ class Tool:
         return replace(self, spec=replace(self.spec, group=group))
 
 
+_STARRED = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _UNTOLD = ("title", "maxItems")
 _PLAIN = {
     "additionalProperties": (False,),
@@ -206,8 +209,9 @@ def _find_problems(
     """What does not fit; ``has`` are the arguments of a call, with their types."""
     effect, name = spec.effect, repr(spec.effect.name)
     # LangChain's own config gets to a function that has it, and nothing else of that name.
-    if taken := (parameters - has.keys()) ^ ({"config"} & parameters):
-        yield f"has the argument {min(taken)!r}, which no call reaches; give it another name"
+    if taken := parameters ^ has.keys() ^ ({"config"} & parameters):
+        why = "which no call reaches; give it another name, without stars"
+        yield f"has the argument {min(taken)!r}, {why}"
     named = [("command", spec.command), ("url", spec.url)]
     named += [("paths", path) for path in spec.paths]
     named += [("subject", argument) for argument in spec.subject]

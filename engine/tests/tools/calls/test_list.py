@@ -41,6 +41,11 @@ def hide(text: str, _hidden: str) -> str:
     return text
 
 
+def add(first: str, *rest: str) -> str:
+    """Add them."""
+    return first + "".join(rest)
+
+
 def read_all(where: list[str]) -> str:
     """Read files."""
     return str(where)
@@ -54,6 +59,7 @@ def read_one(where: Path) -> str:
 UNCALLABLE: dict[str, Any] = {
     "config": set_config,
     "_hidden": hide,
+    "*rest": add,
     "where: list": read_all,
     "where: Path": read_one,
 }
