@@ -53,7 +53,7 @@ class AgentDeps(BoundModes):
             self._risks[mode.slug] = find_risk(mode, self.toolbox.specs)
         return self._risks[mode.slug]
 
-    @property
+    @cached_property
     def undo_log(self) -> UndoLog | None:
         """The log; None where undo is off, or the log would be in the workspace."""
         log = self.started_calls.undo
