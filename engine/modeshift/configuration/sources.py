@@ -176,9 +176,9 @@ PERMISSIONS = "permissions.yaml"
 
 
 @cache
-def read_imported_tools(file: Path) -> str | None:
-    """The text of the list of tools at its first read: a process imports it only once."""
-    return read_user_file(file)
+def read_imported(file: Path) -> bytes:
+    """A file of the clone's code at its first read: a process imports it only once."""
+    return file.read_bytes()
 
 
 @dataclass(frozen=True)
@@ -231,10 +231,12 @@ class Sources:
         )
         for folder in prompts:
             last.watch(folder, *folder.glob("*.md"))
-        tools = find_root() / "tools/__init__.py"
-        last.watch(settings.trust_file, tools, settings.config_folder / PRICES, *project.watched)
-        if read_user_file(tools) != read_imported_tools(tools):
-            last.notices.append("tools/__init__.py has changed: start this again to have its tools")
+        code = sorted(
+            file for name in ("graph", "tools") for file in find_root().glob(f"{name}/*.py")
+        )
+        last.watch(settings.trust_file, settings.config_folder / PRICES, *code, *project.watched)
+        for file in (each for each in code if each.read_bytes() != read_imported(each)):
+            last.notices.append(f"{file.parent.name}/{file.name} has changed: start this again")
         tests = self._read_tests(last)
         modes = check_edges(modes, last, load_project().facts, has_tests=tests is not None)
         default = self._choose_default(modes, last.notices)
