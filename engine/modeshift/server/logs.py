@@ -16,6 +16,8 @@ _HARMLESS = ("Slow graph load.", "Thread stream client disconnected")
 """What ``langgraph_api.graph`` says of the first load, and of each tab that is closed."""
 _HUNG_UP = 499
 """The status that is logged for a request whose client has hung up."""
+_NOT_BEGUN = (404, "/threads/{thread_id}/state/checkpoint")
+"""``make chat`` looks at its thread, which its first message begins."""
 _WITH_TRACEBACKS = ("langgraph_api.worker", "langgraph_api.errors")
 _ON_GONE = (
     "langgraph_api.graph",
@@ -65,11 +67,12 @@ def _drop_content(_: object, __: str, event: JsonObject) -> JsonObject:
 
 def _is_news(record: logging.LogRecord) -> bool:
     """False for what nobody needs to know, such as a tab that is closed during its request."""
-    event: object = record.msg
-    text = str(event.get("event", "")) if isinstance(event, dict) else str(event)
+    event: JsonObject = record.msg if isinstance(record.msg, dict) else {"event": record.msg}
+    status = event.get("status")
     has_left = record.exc_info is not None and isinstance(record.exc_info[1], ClientDisconnect)
-    has_left = has_left or (isinstance(event, dict) and event.get("status") == _HUNG_UP)
-    return not has_left and not text.startswith(_HARMLESS)
+    is_usual = status == _HUNG_UP or (status, event.get("route")) == _NOT_BEGUN
+    is_harmless = str(event.get("event", "")).startswith(_HARMLESS)
+    return not (has_left or is_usual or is_harmless)
 
 
 def _drop_traceback(record: logging.LogRecord) -> bool:

@@ -40,6 +40,7 @@ async def test_the_server_has_the_conversation(server: Server, chat: Terminal) -
         assert "  Created a.txt (1 character).\n\nHere is how it went:\n" in seen
         assert await thread.waiting() == []
     assert (server.workspace / "a.txt").read_text() == "a"
+    assert " 404 " not in server.log.read_text()
 
 
 def test_the_last_thread_of_the_server(server: Server, chat: Terminal) -> None:
