@@ -34,9 +34,8 @@ from graph.agent import build as build_agent
 from modeshift.models.loading import Models
 from modeshift.storage.opening import open_database
 from modeshift.storage.threads import open_saver, open_store, prepare_tables
-from modeshift.threads.deps import AgentDeps
+from modeshift.threads.deps import AgentDeps, StartedCalls
 from modeshift.threads.journal import Journal
-from modeshift.threads.started_calls import StartedCalls
 from modeshift.tools.toolbox import build_toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.modes import load_catalog

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from benchmarks.cache import SERVICES, TASK, compute_price
 from modeshift.modes.policy import Approvals
+from modeshift.threads.deps import StartedCalls
 from modeshift.threads.journal import Journal
-from modeshift.threads.started_calls import StartedCalls
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.modes import load_catalog
 from tests.provider.prompt_cache import Input

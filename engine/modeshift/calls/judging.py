@@ -28,7 +28,6 @@ from modeshift.modes.limits import cut_verdict
 from modeshift.modes.mode import Mode
 from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.policy import Approvals, Verdict, verdict
-from modeshift.modes.rules.files import SlowPatternError
 from modeshift.modes.rules.matching import Subject, get_server_part
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.seats import Seat
@@ -221,7 +220,7 @@ async def judge(deps: AgentDeps, context: CallContext, call: ToolCall) -> Judged
     if ruling.kind == "ask" and not context.is_by_hand:
         try:
             plan = await _find_plan(deps, context, tool, args, targets)
-        except (ModelError, SlowPatternError) as error:
+        except ModelError as error:
             return _deny(call, str(error))
     if plan is not None and effect.takes_answer:
         return _deny(call, "Ask for that mode with switch_mode, which shows the user the plan.")

@@ -74,7 +74,7 @@ class Outcome:
             if decision is not None and decision["type"] == "reject":
                 self._reject(judged, decision.get("message", ""))
                 rejected.append(judged.effect)
-            elif any(voids(effect, judged.effect) for effect in rejected):
+            elif any(effect.voids(judged.effect) for effect in rejected):
                 self._results.append(build_not_run_result(judged.call, BEHIND))
             elif decision is not None:
                 await self._apply(judged, decision)
@@ -222,16 +222,6 @@ class Outcome:
             remembered=list(self._remembered.values()),
             due_calls=due,
         )
-
-
-def voids(rejected: Effect, behind: Effect) -> bool:
-    """Whether rejecting a call voids one behind it: one that changes something.
-
-    Behind a switch every call, as it was written for another mode; an answer is never lost.
-    """
-    if behind.takes_answer:
-        return False
-    return rejected.switches_mode or behind.changes_the_world or behind.switches_mode
 
 
 def _success(call: ToolCall, text: str) -> ToolMessage:

@@ -28,10 +28,9 @@ from modeshift.modes.errors import ConfigurationError
 from modeshift.modes.plain_text import to_one_line
 from modeshift.project import find_root, load_project
 from modeshift.threads.compiled import Agent
-from modeshift.threads.deps import AgentDeps
+from modeshift.threads.deps import AgentDeps, StartedCalls
 from modeshift.threads.journal import Journal
 from modeshift.threads.mailbox import Mailbox
-from modeshift.threads.started_calls import StartedCalls
 from modeshift.tools.processes.process import Limits
 from modeshift.tools.processes.sandboxes import (
     Commands,

@@ -9,7 +9,6 @@ from langchain_core.messages import ToolCall
 from langgraph.types import Interrupt
 from pydantic import ValidationError
 
-from modeshift.calls.outcome import voids
 from modeshift.calls.previews import Preview, preview_call
 from modeshift.calls.requests import ActionRequest, Request
 from modeshift.calls.ways import list_suggestions
@@ -221,7 +220,7 @@ async def ask_in_editor(config: SessionConfig, interrupt: Interrupt) -> Run | No
             return None
         question = replace(question, view=question.view.of_subtask(deps, updates.subtask))
         updates.track(question.view)
-        if any(voids(effect, question.view.effect) for effect in rejected):
+        if any(effect.voids(question.view.effect) for effect in rejected):
             decisions.append({"type": "reject"})
             continue
         decision = await _decide(withdrawn, updates, question)

@@ -77,6 +77,15 @@ class Effect:
     title: str = ""
     """What an editor calls it; empty for the tool's name and arguments."""
 
+    def voids(self, behind: "Effect") -> bool:
+        """Whether rejecting such a call voids one behind it: one that changes something.
+
+        Behind a switch every call, as it was written for another mode; an answer is never lost.
+        """
+        if behind.takes_answer:
+            return False
+        return self.switches_mode or behind.changes_the_world or behind.switches_mode
+
 
 _ROWS = (
     Effect(

@@ -5,6 +5,7 @@
     │   ├── InvalidCallError       no such tool, or arguments that do not fit it
     │   ├── NotAllowedError        the verdict is deny
     │   │   └── FileRestrictionError   ... for the sake of one file
+    │   ├── SlowPatternError       a mode's ``fileRegex`` takes too long
     │   └── ToolFailedError        the tool ran and could not do it
     ├── NodeError                the clone's owner: a node that leaves out what it must not
     └── UserError                the person who runs the agent, or calls it
@@ -61,6 +62,10 @@ class NotAllowedError(ModelError):
 
 class FileRestrictionError(NotAllowedError):
     """A tool call on a file that the mode's ``fileRegex`` does not match."""
+
+
+class SlowPatternError(ModelError):
+    """A pattern that took too long."""
 
 
 class ToolFailedError(ModelError):

@@ -11,12 +11,13 @@ from modeshift.modes.errors import (
     InvalidCallError,
     ModelError,
     NotAllowedError,
+    SlowPatternError,
     describe_error,
 )
 from modeshift.modes.mode import Grant, Level, Mode, SourcedPermissions
 from modeshift.modes.plain_data import JsonObject
 from modeshift.modes.rules.command_lines import split_line
-from modeshift.modes.rules.files import SECONDS, SlowPatternError, get_protection, is_secret
+from modeshift.modes.rules.files import SECONDS, get_protection, is_secret
 from modeshift.modes.rules.matching import Subject
 from modeshift.modes.rules.permissions import Kind, Ruling, find_denial, find_ruling
 

@@ -17,8 +17,7 @@ from modeshift.modes.catalog import Catalog
 from modeshift.modes.edges.edges import ANY, SwitchEdge
 from modeshift.modes.mode import Mode
 from modeshift.proof.places import Frame, Pending, Place, Task, build_state, merge, read_place
-from modeshift.threads.deps import AgentDeps
-from modeshift.threads.started_calls import StartedCalls
+from modeshift.threads.deps import AgentDeps, StartedCalls
 from modeshift.threads.state import ActTask, Update
 from modeshift.turns.start import find_start
 from modeshift.turns.step import Step, run_step

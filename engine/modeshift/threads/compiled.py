@@ -34,10 +34,9 @@ from modeshift.threads.checks import (
     check_update,
     read_writes,
 )
-from modeshift.threads.deps import AgentDeps
+from modeshift.threads.deps import AgentDeps, StartedCalls
 from modeshift.threads.mailbox import RIGHTS, Mailbox, StateValues
 from modeshift.threads.routing import is_cut_off
-from modeshift.threads.started_calls import StartedCalls
 from modeshift.threads.state import Input, State, Switch, drop_approvals, list_switches
 from modeshift.threads.stopping import stop
 from modeshift.tools.server_tools import Offer, bind_tools

@@ -1,8 +1,9 @@
-"""What the nodes share: ``AgentDeps``, built once for the modes' files as they are."""
+"""``AgentDeps``: what the nodes share, built once for the modes' files as they are."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 from modeshift.models.ceiling import Ceilings
 from modeshift.modes.approval_words import ApprovalWords, word_approvals
@@ -10,15 +11,30 @@ from modeshift.modes.effects import Risk
 from modeshift.modes.facts import ProjectTests
 from modeshift.modes.mode import Mode
 from modeshift.modes.policy import Approvals, find_risk
+from modeshift.threads.journal import Journal
 from modeshift.threads.notifier import Notifier
 from modeshift.threads.seats import BoundModes
-from modeshift.threads.started_calls import StartedCalls
+from modeshift.tools.processes.background import BackgroundCommands
 from modeshift.tools.workspace.undo_log import UndoLog
 
 
 async def no_environment() -> str:
     """The environment, where the model is to know nothing of it."""
     return ""
+
+
+class StartedCalls:
+    """The journal, the undo log and the background commands of all agents of a process."""
+
+    def __init__(self, journal: Journal | None = None, undo_days: int = 0) -> None:
+        """Without a ``journal`` one in memory, and nothing is kept for undo."""
+        self.journal = journal or Journal()
+        beside = self.journal.beside
+        folder = beside and Path(f"{beside}.undo")
+        self.undo = UndoLog(folder, undo_days) if folder and undo_days else None
+        """What undo needs; None where it is off."""
+        self.background = BackgroundCommands()
+        """The commands that may still run."""
 
 
 @dataclass(frozen=True)

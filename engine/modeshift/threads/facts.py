@@ -8,9 +8,9 @@ from hashlib import sha256
 from pathlib import Path
 from stat import S_ISREG
 
+from modeshift.modes.errors import SlowPatternError
 from modeshift.modes.facts import Done, Scope
 from modeshift.modes.plain_text import to_one_line
-from modeshift.modes.rules.files import SlowPatternError
 from modeshift.threads.deps import AgentDeps
 from modeshift.threads.state import Facts, Parent, State
 

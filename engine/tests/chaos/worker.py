@@ -29,8 +29,8 @@ from modeshift.storage.opening import open_database
 from modeshift.storage.postgres_threads import PostgresSaver
 from modeshift.storage.threads import WholeWrites, open_saver, prepare_tables
 from modeshift.threads import journal as journal_module
+from modeshift.threads.deps import StartedCalls
 from modeshift.threads.journal import Hold, Journal, RunningCall
-from modeshift.threads.started_calls import StartedCalls
 from modeshift.tools.tool import Tool
 from modeshift.tools.workspace import atomic_file
 from tests.harness.conversation import make_agent

@@ -16,8 +16,8 @@ from graph.chart import CHART
 from modeshift import Agent, AgentDeps, ChartData, Step, Update
 from modeshift.modes.policy import Approvals
 from modeshift.testing import check_agent
+from modeshift.threads.deps import StartedCalls
 from modeshift.threads.journal import Hold, Journal
-from modeshift.threads.started_calls import StartedCalls
 from tests.harness.own_graph import Build, build_with
 from tests.tables import rows
 

@@ -18,8 +18,8 @@ from modeshift.storage.database import Database
 from modeshift.storage.opening import open_database
 from modeshift.storage.sqlite import SqliteDatabase
 from modeshift.storage.threads import open_saver, prepare_tables
+from modeshift.threads.deps import StartedCalls
 from modeshift.threads.journal import Journal, RunningCall
-from modeshift.threads.started_calls import StartedCalls
 from tests.chaos.__main__ import FAULTS
 from tests.harness import prefork
 from tests.harness.conversation import APPROVE, Conversation, make_agent

@@ -19,8 +19,8 @@ from modeshift.storage.kept_threads import HOLD
 from modeshift.storage.opening import open_database
 from modeshift.storage.threads import open_saver, prepare_tables
 from modeshift.threads import journal as journal_module
+from modeshift.threads.deps import StartedCalls
 from modeshift.threads.journal import Hold, Journal
-from modeshift.threads.started_calls import StartedCalls
 from tests.harness.conversation import SECONDS, Conversation, make_agent
 from tests.harness.postgres import Postgres
 

@@ -8,6 +8,8 @@ from typing import Literal
 
 import regex
 
+from modeshift.modes.errors import SlowPatternError
+
 MAX_CHARACTERS = 1000
 MAX_UNROLLED = 100_000
 """The characters of a pattern, multiplied by its counted repetitions."""
@@ -18,10 +20,6 @@ _REFUSED = regex.compile(r"\(\?[a-zA-Z0-9-]*x|\(\?(?:R|[+-]?\d|&|P>)")
 _ANYTHING = regex.compile(r"\^?\(?(?:\.|\[\\s\\S\])[*+]\??\)?\$?|\.|\^")
 # Anchors and look-arounds, and all else that might look to the left.
 _LOOKS_BEHIND = regex.compile(r"(?<!\[)\^|\(\?|\\[a-zA-CE-RT-VX-Z](?<!\\[dsw])")
-
-
-class SlowPatternError(Exception):
-    """A pattern that took too long."""
 
 
 def check_file_regex(pattern: str) -> None:

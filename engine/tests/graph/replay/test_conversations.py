@@ -12,8 +12,8 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from modeshift import APPROVE
 from modeshift.modes.catalog import Catalog
+from modeshift.threads.deps import StartedCalls
 from modeshift.threads.journal import Journal
-from modeshift.threads.started_calls import StartedCalls
 from tests.graph.calls import asks
 from tests.harness import prefork
 from tests.harness.conversation import Conversation, make_agent, problems

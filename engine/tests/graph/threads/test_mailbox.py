@@ -14,9 +14,9 @@ from typing_extensions import override
 from modeshift.messages.repair import NOT_RUN, VOID
 from modeshift.modes.errors import UserError
 from modeshift.modes.policy import Approvals
+from modeshift.threads.deps import StartedCalls
 from modeshift.threads.journal import Hold, Journal
 from modeshift.threads.mailbox import Mailbox
-from modeshift.threads.started_calls import StartedCalls
 from tests.graph.calls import ALWAYS, asks, result_of, run, task, to, write
 from tests.harness.conversation import (
     APPROVE,
