@@ -24,7 +24,6 @@ from modeshift.messages.repair import build_rejection, find_open_calls
 from modeshift.modes.errors import InvalidInputError
 from modeshift.modes.machine import MAX_SERVER_TOOLS
 from modeshift.modes.phases import Phase
-from modeshift.modes.plain_data import JsonObject
 from modeshift.storage.kept_threads import HOLD
 from modeshift.storage.threads import find_database
 from modeshift.threads.checks import (
@@ -234,7 +233,7 @@ class Agent(CompiledStateGraph[State, None, Input, State]):
             if not state.interrupts and any(task.result is not None for task in state.tasks):
                 await self.aupdate_state(thread, None, as_node=END)
 
-    async def _drop_known(self, input: JsonObject, config: RunnableConfig) -> JsonObject:
+    async def _drop_known(self, input: StateValues, config: RunnableConfig) -> StateValues:
         """A run's input without the answers that the thread has: a client may send all it shows.
 
         They would take the place of those, without thinking and with calls of other ids.
