@@ -1,6 +1,7 @@
 """``make record`` of a clone: who is asked, what is spent, what is written."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from modeshift.testing import record
 from modeshift.testing.scripted import SOURCE
 from modeshift.testing.steady import Steady
-from tests.graph.replay.test_cassettes import ask_to_record, cassette, run
+from tests.graph.replay.test_cassettes import cassette, run
 from tests.harness.shop import serving_api
 from tests.provider.script import say
 from tests.provider.server import KEY, serving
@@ -103,6 +104,22 @@ def test_an_answer_is_made_steady() -> None:
     assert once != again != json.loads(steady.make(b'{"id": "x1"}'))["id"] == once
 
 
+def ask_to_record(
+    patch: pytest.MonkeyPatch, typed: str | None, environment: dict[str, str]
+) -> list[str] | None:
+    """How ``make record`` would run pytest; ``typed`` is typed at a terminal, if there is one."""
+    ours, theirs = os.openpty()
+    with os.fdopen(theirs) as terminal:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        if typed is not None:
+            os.write(ours, f"{typed}\n".encode())
+            patch.setattr("sys.stdin", terminal)
+        command = record.options_for_pytest()
+    os.close(ours)
+    return command
+
+
 KEYED = {"OPENAI_API_KEY": KEY}
 NEAR, FAR = "http://localhost:1/v1", "https://gateway.example/api/v1"
 OWN = {"OPENAI_BASE_URL": NEAR, "MODEL": "openai:a"}
@@ -127,7 +144,7 @@ def test_nothing_is_spent_unasked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     typed: str | None, given: dict[str, str], options: str | None, text: str,
 ) -> None:  # fmt: skip
-    command = ask_to_record(record, monkeypatch, typed, given)
+    command = ask_to_record(monkeypatch, typed, given)
     first, _, rest = (options or "").partition(" ")
     assert command == (None if options is None else [first, "--verbose", *rest.split()])
     assert text in "".join(capsys.readouterr())

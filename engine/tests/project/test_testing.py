@@ -144,22 +144,22 @@ async def test_a_providers_client_gets_the_answers_of_a_test(tmp_path: Path) -> 
 
 ALL = len(list(list_tests()))
 HERE = Path(__file__)
-CONVERSATIONS = selection.TESTS / "graph/replay/test_conversations.py"
+CASSETTES = selection.TESTS / "graph/replay/test_cassettes.py"
 VERDICTS = selection.TESTS / "modes/test_verdict.py"
 
 
 @rows(
     "pattern file at_most",
-    ("test_parallel_reads", CONVERSATIONS, 5),
-    ("parallel_READS", CONVERSATIONS, 5),
-    ("test_parallel_reads[openai-whole]", CONVERSATIONS, 5),
-    ("test_parallel_reads and anthropic-streamed", CONVERSATIONS, 5),
-    ("test_parallel_reads and not whole", CONVERSATIONS, 5),
-    ("(test_parallel_reads or test_a_wrong_name) and not (a or b)", HERE, 5),
-    ("conversations", CONVERSATIONS, ALL // 2),
+    ("test_nothing_secret_is", CASSETTES, 5),
+    ("nothing_SECRET_is", CASSETTES, 5),
+    ("test_nothing_secret_is[openai-whole]", CASSETTES, 5),
+    ("test_nothing_secret_is and openai-streamed", CASSETTES, 5),
+    ("test_nothing_secret_is and not whole", CASSETTES, 5),
+    ("(test_nothing_secret_is or test_a_wrong_name) and not (a or b)", HERE, 5),
+    ("replay/test_cassettes", CASSETTES, ALL // 2),
     ("test_row and not slow", VERDICTS, 5),
-    ("anthropic-streamed", CONVERSATIONS, ALL),
-    ("not slow", CONVERSATIONS, ALL),
+    ("whole-streamed", CASSETTES, ALL),
+    ("not slow", CASSETTES, ALL),
 )
 def test_what_is_collected(pattern: str, file: Path, at_most: int) -> None:
     files = find_files(pattern)
@@ -168,8 +168,8 @@ def test_what_is_collected(pattern: str, file: Path, at_most: int) -> None:
 
 
 def test_a_wrong_name(capsys: pytest.CaptureFixture[str]) -> None:
-    wrong = "test_parallel_reads"[:-1] + "_"
+    wrong = "test_nothing_secret_is"[:-1] + "_"
     assert main(wrong) == IN_VAIN
     said = capsys.readouterr().err
     assert said.startswith(f"No test matches T={wrong!r}: {wrong!r} stands in no file of tests")
-    assert "test_parallel_reads" in said
+    assert "test_nothing_secret_is" in said
