@@ -1,7 +1,8 @@
 """``modeshift.testing.check_agent`` passes the clone's graph, and says what another leaves open."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from shutil import copy
 from typing import Any
 
 import pytest
@@ -14,14 +15,30 @@ from graph import nodes
 from graph.agent import build
 from graph.chart import CHART
 from modeshift import Agent, AgentDeps, ChartData, Step, Update
+from modeshift.modes.catalog import prompts_of
 from modeshift.modes.policy import Approvals
+from modeshift.project import load_project, register
 from modeshift.testing import check_agent
 from modeshift.threads.deps import StartedCalls
 from modeshift.threads.journal import Hold, Journal
+from tests.harness.modes import MODES
 from tests.harness.own_graph import Build, build_with
 from tests.tables import rows
 
 Saver = BaseCheckpointSaver[Any] | None
+
+
+@pytest.fixture(autouse=True, scope="module")
+def two_modes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The clone has ask and code alone: each pair of modes is tried."""
+    project, folder = load_project(), tmp_path_factory.mktemp("clone")
+    (folder / "modes").mkdir()
+    (folder / "prompts").symlink_to(prompts_of(MODES))
+    for slug in ("ask", "code"):
+        copy(MODES / f"{slug}.yaml", folder / "modes")
+    register(replace(project, root=folder))
+    yield
+    register(project)
 
 
 async def go_on(step: Step, answer: AIMessage) -> Update:

@@ -70,9 +70,7 @@ def start(model: str, workspace: Path, window: int | None = WINDOW, **more: Any)
     return Conversation(make_agent(workspace, Models(model, window), **more))
 
 
-@pytest.mark.parametrize(
-    ("name", "is_streamed"), [("anthropic", False), ("openai", True), ("chat", True)]
-)
+@pytest.mark.parametrize(("name", "is_streamed"), [("anthropic", False), ("chat", True)])
 async def test_in_the_middle_of_a_long_turn(
     workspace: Path, serve: Serve, name: str, *, is_streamed: bool
 ) -> None:
@@ -205,19 +203,15 @@ LONG = "It is a long story. " * 2000
 FAILURES: dict[str, tuple[Step, str]] = {
     "a call": (read(), "the model called a tool"),
     "cut off": (Answer("The user", is_truncated=True), "no complete answer"),
-    "declined": (Answer("I would rather not.", refusal="I would rather not."), "no complete"),
-    "nothing": (Answer(""), "answered with nothing"),
     "longer than what it replaces": (say(LONG), "hardly be shorter"),
     "broken off": (Answer("The user wants", ending="silent", events=4), "broke off"),
-    "permission": (Failure("permission"), "does not let"),
-    "request": (Failure("request", "No."), "No. (400)"),
     "too long": (Failure("context"), "longer than it can read"),
+    "request": (Failure("request", "No."), "No. (400)"),
+    "declined": (Answer("I would rather not.", refusal="I would rather not."), "no complete"),
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"), [*zip(cycle(["anthropic", "openai"]), FAILURES), ("openai", "declined")]
-)
+@pytest.mark.parametrize(("name", "kind"), [*zip(cycle(["anthropic", "openai"]), FAILURES)])
 async def test_without_one_all_stays(workspace: Path, serve: Serve, name: str, kind: str) -> None:
     """It is tried once in a turn, and again in the next one."""
     step, why = FAILURES[kind]
@@ -263,7 +257,7 @@ async def test_too_long_for_a_model_of_which_none_knows(workspace: Path, serve: 
     assert request.count("read_file") < 20
 
 
-@pytest.mark.parametrize("kind", ["a call", "nothing", "request", "too long"])
+@pytest.mark.parametrize("kind", ["a call", "too long"])
 async def test_no_summary_does_not_end_the_thread(workspace: Path, serve: Serve, kind: str) -> None:
     """What the user said stays, and which files there are; a person is told."""
     step, _ = FAILURES[kind]

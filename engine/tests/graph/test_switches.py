@@ -29,8 +29,6 @@ from tests.provider.script import Answer, Call, Failure, Step
 from tests.provider.server import ScriptedProvider
 from tests.tables import rows
 
-OLDER = ("anthropic:claude-opus-5", "openai:gpt-5.6")
-"""They check nothing but what is encrypted or signed."""
 LEFT_OUT = "thoughts are left out"
 ANEW = "cache starts anew"
 
@@ -167,9 +165,7 @@ MEDDLING: list[tuple[Callable[[Thread], Awaitable[None]], str]] = [
 """What is done to a thread, and what the next turn's notice says."""
 
 
-@pytest.mark.parametrize(
-    "name", [CLAUDE, GPT, *(pytest.param(name, marks=pytest.mark.slow) for name in OLDER)]
-)
+@pytest.mark.parametrize("name", [CLAUDE, GPT])
 async def test_a_thread_that_is_meddled_with_goes_on(
     provider: ScriptedProvider, project: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -122,8 +122,7 @@ async def test_a_model_that_checks_and_is_not_known_to(serve: Serve) -> None:
     assert sent == [[], ["ask"], [], ["code"], [], ["code"], [], []]
 
 
-@both_manners
-@pytest.mark.parametrize("unknown", [BETA, "block_binding"])
+@rows("unknown is_streamed", (BETA, True), ("block_binding", False))
 async def test_a_service_that_refuses_the_header(
     serve: Serve, caplog: pytest.LogCaptureFixture, unknown: str, *, is_streamed: bool
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -181,9 +182,16 @@ async def approve_while_it_runs(talk: Conversation, decisions: list[Any], host: 
     assert (await talk.values())["phase"] == "switching"
 
 
-@pytest.mark.parametrize("way", LATER)
-@pytest.mark.parametrize("calls", [[SWITCH], [TASK], [TASK, TASK]])
-@pytest.mark.parametrize("earlier", ["the host", "the person", "both"])
+EARLIER = ("the host", "the person", "both")
+YES_FIRST = [
+    (way, calls, EARLIER[(first + second) % len(EARLIER)])
+    for first, way in enumerate(LATER)
+    for second, calls in enumerate(([SWITCH], [TASK], [TASK, TASK]))
+]
+"""Each way with each of the calls; what was set earlier comes in turns."""
+
+
+@rows("way calls earlier", *YES_FIRST)
 async def test_approvals_that_the_host_sets_after_the_yes_count(
     workspace: Path, way: str, calls: list[Call], earlier: str
 ) -> None:
@@ -223,8 +231,9 @@ async def test_what_a_switch_carries_is_what_the_person_chose_with_it(
 FIRST: dict[str, Any] = {"mode": "code", "limit": "code", "approvals": "manual"}
 MOVES: list[dict[str, Any]] = [
     *({"mode": "ask"}, {"limit": "ask"}, {"approvals": "auto"}),
-    *({"mode": "debug", "approvals": "auto"}, {"limit": None, "mode": "architect"}),
+    {"mode": "debug", "approvals": "auto"},
 ]
+LIFT: dict[str, Any] = {"limit": None, "mode": "architect"}
 AT: dict[str, tuple[str | None, list[Any]]] = {
     "idle": (None, []),
     "a question": (None, [WRITES[1]]),
@@ -234,16 +243,21 @@ AT: dict[str, tuple[str | None, list[Any]]] = {
 """Where the host moves: behind which node the run was cut off, and in which calls."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("move", MOVES, ids=str)
-@pytest.mark.parametrize("at", AT)
-@pytest.mark.parametrize("way", ["beside the runs", "a run's input", "a command", "an update"])
+MOVED_BY = ("beside the runs", "a run's input", "an update", "a command")
+HOSTS = [
+    (MOVED_BY[(first + second) % len(MOVED_BY)], at, move)
+    for first, at in enumerate(AT)
+    for second, move in enumerate(MOVES)
+]
+HOSTS += [(way, at, LIFT) for way, at in zip(cycle(("beside the runs", "an update")), AT)]
+"""Each move at each moment; the ways come in turns. An input lifts no limit."""
+
+
+@rows("way at move", *HOSTS)
 async def test_a_move_of_the_host_changes_what_it_names_and_nothing_else(
     workspace: Path, way: str, at: str, move: dict[str, Any]
 ) -> None:
     """No right is gained by it that was not set; those that are set hold for what is due."""
-    if "limit" in move and move["limit"] is None and way in ("a run's input", "a command"):
-        pytest.skip("an input lifts no limit")
     node, calls = AT[at]
     steps: list[Step] = [[WRITES[0]], "one", *([calls] if calls else []), "two", "three", "four"]
     talk = script(workspace, *steps, store=InMemoryStore())
