@@ -24,8 +24,7 @@ from tests.graph.journey import CLAUDE, GPT, answer, check_requests, list_though
 from tests.graph.test_prefix import check_prefixes
 from tests.harness.conversation import APPROVE, REJECT, Conversation, make_agent, make_toolbox
 from tests.harness.modes import MODES, load_catalog, load_with
-from tests.provider.anthropic_messages import refusal
-from tests.provider.script import Answer, Call, Failure, Step
+from tests.provider.script import Answer, Call
 from tests.provider.server import ScriptedProvider
 from tests.tables import rows
 
@@ -214,27 +213,6 @@ async def test_a_service_that_refuses_a_way(
     assert len(caplog.messages) == 1
     assert "so each change of mode rewrites the request" in caplog.messages[0]
     assert all(unknown not in json.dumps(request.body) for request in last)
-
-
-async def test_a_service_that_refuses_all_there_is(
-    serve: Serve, project: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """One thing after the other, within one call."""
-    headers = {"anthropic-beta": ",".join(BETAS)}
-    refused = [refusal(name, headers) for name in (*BETAS, "cache_control")]
-    script: list[Step] = [
-        *(Failure("request", text) for text in refused),
-        Answer("So.", thinking="Hm."),
-    ]
-    with serve([*script, Answer("So.")], "anthropic") as provider:
-        thread = Thread(Conversation(make_agent(project, Models(CLAUDE))), project, CLAUDE)
-        await thread.say("Begin:")
-        await thread.say("Go on:")
-    assert len(caplog.messages) == len(refused)
-    last = provider.requests[-1]
-    assert list_thoughts(last) == ["Hm."]
-    assert not {"thinking", "cache_control"} & set(last.body)
-    assert "anthropic-beta" not in last.headers
 
 
 async def test_an_older_thread(provider: ScriptedProvider, project: Path, tmp_path: Path) -> None:

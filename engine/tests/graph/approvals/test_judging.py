@@ -18,6 +18,7 @@ from modeshift.calls.question import digest_question, judge_question
 from modeshift.models.loading import Models
 from modeshift.models.offline import OfflineModel
 from modeshift.modes.catalog import Catalog
+from modeshift.modes.edges.edge_table import MAX_TRIED
 from modeshift.modes.effects import ServerTool
 from modeshift.modes.facts import Done
 from modeshift.modes.mode import Mode
@@ -30,6 +31,7 @@ from modeshift.tools.toolbox import Toolbox
 from modeshift.tools.workspace.workspace import Workspace
 from tests.harness.conversation import make_toolbox
 from tests.harness.scripted import Call
+from tests.tables import rows
 
 SWITCHES = [
     {"to": "free", "ask": "never"},
@@ -156,16 +158,26 @@ async def test_verdicts_in_context(deps: AgentDeps, snapshot: Snapshot) -> None:
     snapshot("judged.txt", said)
 
 
-@pytest.mark.parametrize("count", [10, 11, 12, 13])
-async def test_how_many_modes_are_named(workspace: Path, count: int) -> None:
-    modes = [mode("start", "read"), *(mode(f"m{number}", "edit") for number in range(count))]
-    catalog = Catalog(modes, "start")
+FREE, LIMITED = ["edit"], [["edit", {"fileRegex": "no such"}]]
+
+
+@rows(
+    "groups end",
+    ([FREE] * 10, "Ask for one of these with switch_mode: m0, m1, m2, m3, m4, m5, m6, m7, m8, m9."),
+    ([FREE] * 11, "m9, or another."),
+    ([*[LIMITED] * 200, FREE], "Ask for one of these with switch_mode: m200, or another."),
+    ([LIMITED] * 200, "none of the modes that were tried allows this call."),
+    ([LIMITED] * MAX_TRIED, "there is no mode to ask for that allows this call."),
+)
+async def test_how_many_modes_are_tried_and_named(
+    workspace: Path, groups: list[list[Any]], end: str
+) -> None:
+    own = (mode(f"m{number}", *each) for number, each in enumerate(groups))
+    catalog = Catalog([mode("start", "read"), *own], "start")
     deps = AgentDeps(catalog, make_toolbox(Workspace(workspace), catalog), Models(OfflineModel()))
     context = CallContext(deps.seat("start"), Approvals.MANUAL)
     (call,) = calls(WRITE)
-    reason = (await judge(deps, context, call)).verdict.reason
-    named = ", ".join(f"m{number}" for number in range(10)) + ", or another" * (count > 10)
-    assert reason.endswith(f"Ask for one of these with switch_mode: {named}.")
+    assert (await judge(deps, context, call)).verdict.reason.endswith(end)
 
 
 MESSAGES = (
@@ -243,18 +255,7 @@ async def test_what_a_decision_depends_on(deps: AgentDeps) -> None:
     assert days[0].digest() == days[1].digest() != days[2].digest(), "what JSON lacks"
 
 
-def test_the_context_of_a_state_and_keys(deps: AgentDeps) -> None:
-    state: Any = {"mode": "work", "approvals": "auto", "messages": []}
-    known = CallContext(deps.seat("work"), Approvals.AUTO)
-    assert CallContext.of(deps, state) == known
-    more: Any = {"facts": {"mode": ["plan_written"]}, "remembered": ["one"]}
-    assert CallContext.of(deps, state | more, False, ["met"]) == replace(
-        known, is_only_call=False, refused=["met"], **more
-    )
-    state["subtask"] = {"message": "Do it.", "depth": 1}
-    assert CallContext.of(deps, state).task == "Do it."
-    assert known.is_only_call
-    assert known.task == ""
+def test_the_key_of_a_planned_call_is_of_its_thread() -> None:
     planned: Any = {"approved": {"digest": "d"}, "key": "k"}
     assert get_key(planned, "t") == "d"
     planned["approved"] = None
@@ -335,22 +336,18 @@ async def settle(
     return re.sub(r"[0-9a-f]{64}|[0-9a-f]{12}(?=\")", "DIGEST", text)
 
 
-async def test_a_file_that_has_changed_voids_approvals(deps: AgentDeps, workspace: Path) -> None:
+async def test_a_file_that_the_call_itself_has_changed_voids_no_approval(
+    deps: AgentDeps, workspace: Path
+) -> None:
     context = CallContext(deps.seat("work"), Approvals.MANUAL)
     judged = await judge_all(deps, context, calls(WRITE))
     asked: Any = {"digest": "", "contents": await digest_contents(deps, ("there",))}
-    question = JudgedQuestion("message", asked, context, judged)
     (workspace / "there").write_text("newer")
-    outcome = Outcome(deps, question, "thread")
-    await outcome.settle({"call0": APPROVE})  # type: ignore[dict-item]  # a dict is one
-    event, update = outcome.update()
-    assert (event, update["due_calls"]) == ("decided", [])
-    assert "have changed since the user was asked" in str(update["messages"])
-    journal = deps.started_calls.journal
-    key = judged[0].digest("thread", "message")
-    await journal.hold("thread").begin(
-        key, "write_file", {}, {}, Done(tool="write_file", mode="work", is_success=True)
+    key, done = (
+        judged[0].digest("thread", "message"),
+        Done(tool="write_file", mode="work", is_success=True),
     )
-    again = Outcome(deps, question, "thread")
-    await again.settle({"call0": APPROVE})  # type: ignore[dict-item]
-    assert again.update()[0] == "act", "it was the call itself that changed it"
+    await deps.started_calls.journal.hold("thread").begin(key, "write_file", {}, {}, done)
+    outcome = Outcome(deps, JudgedQuestion("message", asked, context, judged), "thread")
+    await outcome.settle({"call0": APPROVE})  # type: ignore[dict-item]  # a dict is one
+    assert outcome.update()[0] == "act"

@@ -219,34 +219,15 @@ def test_what_is_found_and_not_read_is_said(place: UserFolders, trusted: bool) -
     assert {*UNREAD, str(mine)} - said == set()
 
 
-KILO = [
-    *(f"{folder}kilo.json{end}" for folder in ("", ".kilo/", ".kilocode/") for end in ("", "c")),
-    *(f"{folder}opencode.json{end}" for folder in ("", ".kilo/") for end in ("", "c")),
-    *(f"{folder}/{name}/a.md" for folder in (".kilo", ".kilocode", ".opencode")
-      for name in ("agent", "agents", "mode", "modes")),
-]  # fmt: skip
-
-
-def test_the_files_of_todays_kilo_are_named_once_and_their_denials(place: UserFolders) -> None:
-    others = (".kilo/command/a.md", ".kilo/skill/a/SKILL.md", ".kilo/rules-code/a.md",
-              ".kilo/rules-docs/a.md", ".kilo/workflows/a.md", ".kilo/mcp.json",
-              ".kilocode/skill/a/SKILL.md", ".opencode/command/a.md")  # fmt: skip
-    for name in (*KILO, *others):
-        place.rule(name, '{"permission": {"bash": "deny"}}')
-    notices = load(place).notices
-    said = [notice.partition(" is not read: ") for notice in notices]
-    names = [name.removesuffix("/a.md").removesuffix("/a/SKILL.md") for name in (*KILO, *others)]
-    assert sorted(name for name, _, _ in said) == sorted(names)
-    denials = "what its permissions deny is not denied here: deny it in permissions.yaml in your"
-    warned = {name for name, _, instead in said if denials in instead}
-    assert warned == {name.removesuffix("/a.md") for name in KILO}
-
-
 def test_what_other_agents_read_is_named(place: UserFolders) -> None:
-    denials = (".claude/settings.json", ".claude/settings.local.json", ".codex/config.toml")
+    denials = (
+        *(".claude/settings.json", ".claude/settings.local.json", ".codex/config.toml"),
+        *("kilo.jsonc", ".kilo/kilo.json", ".kilo/opencode.json", ".kilo/agent/a.md"),
+    )
     others = (
         *(".claude/CLAUDE.md", ".claude/rules/a.md", "AGENTS.override.md", ".cursor/mcp.json"),
         *(".github/agents/a.md", ".cursor/agents/a.md", ".vscode/mcp.json", "src/deep/CLAUDE.md"),
+        *(".kilo/workflows/a.md", ".kilo/rules-code/a.md"),
     )
     for name in (*denials, *others, "node_modules/x/CLAUDE.md"):
         place.rule(name, '{"permissions": {"deny": ["Bash"]}}')
@@ -263,7 +244,7 @@ def test_what_other_agents_read_is_named(place: UserFolders) -> None:
     folders = {name.removesuffix("/a.md").removesuffix("/config.toml") for name in others + denials}
     assert said.keys() == folders
     warned = {name for name, instead in said.items() if "is not denied here" in instead}
-    assert warned == {*denials[:2], ".codex"}
+    assert warned == {*denials[:2], ".codex", *denials[3:6], ".kilo/agent"}
 
 
 def test_files_of_rules_ask_before_a_write() -> None:

@@ -374,30 +374,6 @@ def test_trust_is_for_one_folder(place: UserFolders) -> None:
     assert custom(place.loader(workspace=link)) == ["theirs"]
 
 
-def test_rules_come_in_their_order_after_the_custom_instructions(place: UserFolders) -> None:
-    rest = "    customInstructions: Custom words.\n"
-    place.project_modes.write_text(modes_file("theirs", rest=rest))
-    general = ["AGENTS.md", ".kilocode/rules/general.md", ".roo/rules/general.md"]
-    own = [
-        ".kilocode/rules-theirs/a/deep.txt",
-        ".kilocode/rules-theirs/b.md",
-        ".roo/rules-theirs/r",
-    ]
-    other = ".kilocode/rules-code/other.md"
-    for name in (*reversed([*general, *own]), other, ".kilocode/rules-theirs/.hidden/a"):
-        place.rule(name, f"Rule of {name}. {{{{ name }}}}")
-    loader = place.loader(trust_workspace=True)
-    text = prompt(loader, "theirs")
-    before, after = (
-        [f"Rule of {name}. {{{{ name }}}}" for name in names] for names in (general, own)
-    )
-    places = [text.index(words) for words in (*before, "Custom words.", *after)]
-    assert places == sorted(places)
-    assert "rules-code" not in text
-    assert ".hidden" not in text
-    assert f"Rule of {other}." in prompt(loader, "code")
-
-
 def test_rules_are_bounded(place: UserFolders, snapshot: Snapshot) -> None:
     place.rule("AGENTS.md", "x" * 200_000)
     place.rule(".roo/rules/big", "y" * 1_000_001)

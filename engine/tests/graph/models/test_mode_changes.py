@@ -13,7 +13,7 @@ from modeshift.models.providers import is_local
 from modeshift.models.service import ToolsWay, choose_tools_way
 from modeshift.modes.errors import ProviderError
 from tests.graph.models.model_thread import use
-from tests.harness.conversation import APPROVE, Conversation, make_agent
+from tests.harness.conversation import Conversation, make_agent
 from tests.harness.root import ENGINE
 from tests.provider.script import Failure, call, say
 from tests.provider.server import serving
@@ -138,36 +138,3 @@ async def test_a_refusal_in_whatever_words(
     assert caplog.messages
     assert len({*caplog.messages}) == len(caplog.messages), "said once"
     assert all("not sent from now on" in told for told in caplog.messages)
-
-
-@rows(
-    "model wanted unknown",
-    ("openai:qwen3", "allowed_tools", None),
-    ("openai:deepseek-v4-flash", "allowed_tools", "allowed_tools"),
-)
-async def test_a_service_that_refuses_the_way(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    model: str,
-    wanted: str,
-    unknown: str | None,
-) -> None:
-    """It gets each change as all services take it, from then on, and in every thread."""
-    switch = call("switch_mode", mode_slug="code", reason="To write.")
-    script = [switch, call("write_file", path="a", content="b"), say("Done."), say("Hello.")]
-    caplog.set_level(logging.WARNING, "modeshift")
-    with serving(script, unknown=unknown) as provider:
-        use(provider, monkeypatch)
-        agent = make_agent(tmp_path, Models(model, mode_changes=wanted))
-        first, second = Conversation(agent), Conversation(agent)
-        await first.say("Write it.")
-        await first.decide(APPROVE)
-        await first.decide(APPROVE)
-        await second.say("Hello?")
-        assert provider.steps_left == 0
-        assert provider.not_offered == []
-        assert len(provider.requests) == 1 + len(script), "asked once more, the first time"
-    assert (tmp_path / "a").read_text() == "b"
-    (told,) = caplog.messages
-    assert "so each change of mode rewrites the request" in told

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from modeshift.models.service import ModelServer, ask_server
 from modeshift.modes.errors import ConfigurationError, ProviderError
 from tests.harness.conversation import Conversation, make_agent
 from tests.harness.modes import load_catalog
-from tests.provider.server import listening
+from tests.provider.server import Handler, listening
 
 VLLM = {"data": [{"id": "other", "max_model_len": 1}, {"id": "qwen3", "max_model_len": 40_960}]}
 LLAMA = {"default_generation_settings": {"n_ctx": 8192}, "chat_template_caps": {}}
@@ -35,36 +35,26 @@ SAID: list[tuple[str, dict[str, object], ModelServer | None]] = [
 """By model and what its server answers on which path; a number is a status."""
 
 
-class Handler(BaseHTTPRequestHandler):
-    answers: Mapping[str, object]
-    keys: list[str | None]
-
-    def do_GET(self) -> None:
-        self.do_POST()
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("content-length") or 0))
-        self.keys.append(self.headers["authorization"])
-        answer = self.answers.get(self.path, 404)
-        status = answer if isinstance(answer, int) else 200
-        text = answer if isinstance(answer, str) else json.dumps(answer)
-        self.send_response(status)
-        self.send_header("content-length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @contextmanager
 def saying(
     monkeypatch: pytest.MonkeyPatch, answers: Mapping[str, object]
 ) -> Iterator[list[str | None]]:
     """A server behind every variable that names one; gives the keys that it is sent."""
     keys: list[str | None] = []
-    handler = type("Saying", (Handler,), {"answers": answers, "keys": keys})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+
+    class Saying(Handler):
+        def do_GET(self) -> None:  # noqa: N802  # the name is http.server's
+            self.rfile.read(int(self.headers.get("content-length") or 0))
+            keys.append(self.headers["authorization"])
+            answer = answers.get(self.path, 404)
+            text = answer if isinstance(answer, str) else json.dumps(answer)
+            status = answer if isinstance(answer, int) else 200
+            self.begin(status, {"content-length": str(len(text))})
+            self.wfile.write(text.encode())
+
+        do_POST = do_GET  # noqa: N815  # so is this
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Saying)
     for name in ("OPENAI_API_BASE", "OLLAMA_HOST", "ANTHROPIC_BASE_URL"):
         tail = "/v1" if name == "OPENAI_API_BASE" else ""
         monkeypatch.setenv(name, f"http://127.0.0.1:{server.server_port}{tail}")

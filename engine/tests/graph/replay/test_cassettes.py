@@ -226,6 +226,8 @@ def test_nothing_secret_is_written(samples: Path, tmp_path: Path) -> None:
         assert "uri: https://api.anthropic.com/v1/messages" in text
     assert f"Where is /somewhere/workspace, {MASK}, {MASK}?" in written["test_folder"]
     assert f"I am real: {'x' * 30} {MASK}, {MASK}" in written["test_real-False"]
+    _, (response,) = load_cassette(cassette(tmp_path, "test_real-False"))
+    assert {name.lower() for name in response["headers"]} == {"content-type", "server"}
     # Played where the variable is another one.
     code, text = run(samples, into=tmp_path, only="test_real[False")
     assert code == 0, text
