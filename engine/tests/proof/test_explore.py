@@ -77,7 +77,6 @@ def switches(
     return {"switches": (SwitchEdge(to=to, when=when, ask=ask),)}
 
 
-PLAN_FIRST: Changes = {"architect": switches("code", "plan_written")}
 BOTH_EXAMPLES: Changes = {
     "architect": {"subtasks": ("code",)},
     "code": {
@@ -86,7 +85,8 @@ BOTH_EXAMPLES: Changes = {
         "subtasks": (),
     },
 }
-CODE: dict[str, Any] = {"groups": load_catalog()["code"].groups}
+TO_ASK: dict[str, Any] = {"subtasks": ("ask",)}
+MINE: dict[str, Any] = {"groups": load_catalog()["code"].groups, "subtasks": ("mine",)}
 NO_TASKS: dict[str, Any] = {"subtasks": ()}
 
 
@@ -94,11 +94,9 @@ NO_TASKS: dict[str, Any] = {"subtasks": ()}
 @rows(
     "slugs changes",
     (("ask", "code"), {}),
-    (("architect", "code"), PLAN_FIRST),
     (("architect", "code"), BOTH_EXAMPLES),
-    (("code", "ask"), {"code": switches("ask", "tests_changed"), "ask": NO_TASKS}),
-    (("code", "ask"), {"code": switches("ask", "asked_user"), "ask": NO_TASKS}),
-    (("mine", "ask"), {"mine": CODE | switches("ask", "command_failed", "never"), "ask": NO_TASKS}),
+    (("code", "ask"), {"code": TO_ASK | switches("ask", "tests_changed"), "ask": NO_TASKS}),
+    (("mine", "ask"), {"mine": MINE | switches("ask", "asked_user", "never"), "ask": NO_TASKS}),
 )
 def test_reduced_places_are_exact(tmp_path: Path, slugs: tuple[str, ...], changes: Changes) -> None:
     deps = make_deps(tmp_path, *slugs, changes=changes)
@@ -149,7 +147,8 @@ def test_what_none_of_the_calls_that_are_tried_makes_true_is_explored(
 def test_a_built_in_fact_is_true_after_a_call_that_is_tried(fact: Fact, tmp_path: Path) -> None:
     """One that is not: its lines or files are missing, and the proof says that no edge opens."""
     source = "architect" if fact.name == "plan_written" else "code"
-    deps = make_deps(tmp_path, source, "ask", changes={source: switches("ask", fact.name)})
+    edge = {source: switches("ask", fact.name)}
+    deps = make_deps(tmp_path, source, "ask", changes=edge, depth=0)
     assert [result for result in prove(deps).results if result.problem] == []
 
 
@@ -172,7 +171,8 @@ def test_a_new_built_in_fact_brings_what_it_follows_from(
 ) -> None:
     for here, is_broken in ((fact, False), (replace(fact, lines=(), files=()), True)):
         monkeypatch.setattr(seats, "BUILT_IN", (*BUILT_IN, here))
-        deps = make_deps(tmp_path, "code", "ask", changes={"code": switches("ask", fact.name)})
+        edge = {"code": switches("ask", fact.name)}
+        deps = make_deps(tmp_path, "code", "ask", changes=edge, depth=0)
         deps = replace(deps, facts={**deps.facts, fact.name: here})
         assert any(result.problem for result in prove(deps).results) == is_broken
 
@@ -185,7 +185,7 @@ def test_a_sub_task_comes_back_and_an_own_nodes_command_makes_facts_true(tmp_pat
     edges = [*CHART.edges, (Phase.THINKING, "check", "checking"), ("checking", "go", "thinking")]
     chart = ChartData({**CHART.nodes, "checking": "check"}, edges)
     changes = {"ask": switches("mine", "tests_passed")}
-    deps = replace(make_deps(tmp_path, "ask", "mine", changes=changes), chart=chart)
+    deps = replace(make_deps(tmp_path, "ask", "mine", changes=changes, depth=0), chart=chart)
     assert [result for result in prove(deps).results if result.problem] == []
     without = prove(replace(deps, chart=CHART))
     assert [result.problem for result in without.results if result.problem] == [
