@@ -165,12 +165,21 @@ another = nowhere.at.all:find_sandbox
 [modeshift.server_pools]
 mcp = broken:pool
 """
+MINE = """
+[modeshift.commands]
+acp = mine:main
+doctor = mine:main
+"""
 
 
 @pytest.mark.slow
-def test_an_entry_point_that_does_not_load_costs_what_it_offers(tmp_path: Path) -> None:
+def test_what_other_distributions_offer_that_load_and_that_do_not(tmp_path: Path) -> None:
+    """One that does not costs what it offers; one that does is used before ours."""
     clone = Clone(tmp_path, ("editor", "mcp"))
     clone.installed.add("broken", BROKEN, "raise SystemExit('I am \\x1b[31m broken')")
+    clone.installed.add(
+        "mine", MINE, "def main(**options):\n    yield f'mine, with {[*options]}'\n"
+    )
     report = clone.command("doctor")
     for told in (
         "chat of broken (modeshift.commands: broken:chat) does not load: SystemExit: I am ",
@@ -180,8 +189,10 @@ def test_an_entry_point_that_does_not_load_costs_what_it_offers(tmp_path: Path) 
     ):
         assert f"no      {told}" in report
     assert "\x1b" not in report
-    check_what_is_there(clone, {"editor", "mcp"})
+    assert "tools: 1" in clone.command("modes", "--start")
     clone.talk()
+    assert clone.command("acp") == "mine, with []\n", "before ours"
+    assert "mine" not in report, "what is of the core stays"
 
 
 def test_without_a_sandbox_that_loads_every_command_asks(tmp_path: Path) -> None:
@@ -197,14 +208,3 @@ def test_without_a_sandbox_that_loads_every_command_asks(tmp_path: Path) -> None
     assert "modeshift.sandbox.sandbox" not in imported.split()
     report = clone.command("doctor")
     assert "commands run without a sandbox, and every one asks: bubblewrap of modeshift" in report
-
-
-def test_what_another_distribution_offers_is_used_before_ours(tmp_path: Path) -> None:
-    clone = Clone(tmp_path, ("terminal",))
-    clone.installed.add(
-        "mine",
-        "[modeshift.commands]\nchat = mine:main\ndoctor = mine:main\n",
-        "def main(**options):\n    yield f'mine, with {sorted(options)}'\n",
-    )
-    assert clone.command("chat") == "mine, with ['mode', 'thread']\n"
-    assert "mine" not in clone.command("doctor"), "what is of the core stays"
