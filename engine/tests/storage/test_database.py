@@ -158,19 +158,8 @@ async def test_a_file_that_cannot_be_used(tmp_path: Path) -> None:
         await open_database("", tmp_path / "threads.sqlite").migrate("notes", STEPS)
 
 
-BREAK = {
-    "a full disk": "PRAGMA max_page_count = 1",
-    "a file that is read-only": "PRAGMA query_only = ON",
-}
-MEND = {
-    "a full disk": "PRAGMA max_page_count = 100000",
-    "a file that is read-only": "PRAGMA query_only = OFF",
-}
-SAYS = {
-    "a full disk": "disk is full",
-    "a file that is read-only": "readonly database",
-    "a lock that is held": "database is locked",
-}
+FULL, NOT_FULL = "PRAGMA max_page_count = 1", "PRAGMA max_page_count = 100000"
+SAYS = {"a full disk": "disk is full", "a lock that is held": "database is locked"}
 
 
 END = (
@@ -196,14 +185,14 @@ class Thread:
         self._other = sqlite3.connect(database.name, isolation_level=None)
 
     async def break_it(self, what: str) -> None:
-        if what in BREAK:
-            await self._database.execute(BREAK[what])
+        if what == "a full disk":
+            await self._database.execute(FULL)
         else:
             self._other.execute("BEGIN IMMEDIATE")
 
     async def mend(self, what: str) -> None:
-        if what in MEND:
-            await self._database.execute(MEND[what])
+        if what == "a full disk":
+            await self._database.execute(NOT_FULL)
         else:
             self._other.execute("ROLLBACK")
 
