@@ -15,15 +15,6 @@ from tests.local.templates import read_template, read_templates
 from tests.provider.script import say
 
 
-def test_it_answers_and_says_what_it_is(start_llama: StartLlama) -> None:
-    llama = start_llama(window=512)
-    assert llama.ask("/props")[1]["default_generation_settings"]["n_ctx"] == 512
-    body = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 2}
-    status, answer = llama.ask("/v1/chat/completions", body)
-    assert (status, answer["usage"]["completion_tokens"]) == (200, 2)
-    assert llama.count("hello") == 1
-
-
 def test_all_templates_are_there(start_llama: StartLlama) -> None:
     assert "raise_exception" in read_template("google-gemma-2-2b-it")
     assert len(read_templates()) == 71
