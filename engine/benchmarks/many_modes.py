@@ -112,7 +112,7 @@ def bench_proof(name: str, deps: AgentDeps) -> None:
 
 
 def bench_proofs(counts: Sequence[int]) -> None:
-    """The clone's own modes and so many custom ones, then the examples of docs/own/machine.md."""
+    """The clone's own modes and so many custom ones; the examples of docs/own/machine.md."""
     with tempfile.TemporaryDirectory() as root:
         for count in counts:
             bench_proof("modes proved", AgentLoader(Case(count, Path(root)).settings).deps())
@@ -125,11 +125,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="counted rounds; 5 by default")
     parser.add_argument("--modes", type=int, nargs="+", default=(0, 200), help="0 200 by default")
-    parser.add_argument("--proofs", type=int, nargs="+", default=(0, 25), help="0 25 by default")
+    parser.add_argument("--proofs", type=int, nargs="*", default=(0, 25), help="0 25 by default")
     given = parser.parse_args()
     asyncio.run(bench(given.rounds, given.modes))
-    print(f"{'':24}{'seconds':>13}{'transitions':>14}")
-    bench_proofs(given.proofs)
+    if given.proofs:
+        print(f"{'':24}{'seconds':>13}{'transitions':>14}")
+        bench_proofs(given.proofs)
 
 
 if __name__ == "__main__":

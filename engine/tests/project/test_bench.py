@@ -30,14 +30,10 @@ def test_a_start() -> None:
     assert all(float(row.split()[1]) > 0 for row in rows)
 
 
-def test_each_door() -> None:
-    rows = rows_of("benchmarks.doors", "--rounds", "0", "--idle", "0.1")
-    names = [
-        *("langgraph dev, empty", "make dev", "the same, 10 MCP servers"),
-        *("the SDK's echo agent", "modeshift-acp"),
-        *("prompt(), create_agent", "make chat"),
-    ]
-    assert [row[2:26].strip() for row in rows] == names
+def test_a_door() -> None:
+    """A terminal is in ``test_a_long_answer``; that a server starts, ``tests/clients`` sees."""
+    rows = rows_of("benchmarks.doors", "--rounds", "0", "--idle", "0.1", "--only", "editor")
+    assert [row[2:26].strip() for row in rows] == ["the SDK's echo agent", "modeshift-acp"]
     assert all(float(figure) > 0 for row in rows for figure in row[26:].split())
 
 
@@ -47,11 +43,9 @@ def test_a_long_answer() -> None:
 
 
 def test_few_modes_and_many() -> None:
-    short = "--rounds", "1", "--modes", "0", "12", "--proofs", "0"
-    *rows, _, proof, both = rows_of("benchmarks.many_modes", *short)
+    rows = rows_of("benchmarks.many_modes", "--rounds", "1", "--modes", "0", "12", "--proofs")
     assert [row.split()[0] for row in rows] == ["0", "12"]
     assert all(float(figure) > 0 for row in rows for figure in row.split()[3:])
-    assert all(float(row.partition(" s ")[0].split()[-1]) > 0 for row in (proof, both))
 
 
 def test_the_tools_at_a_small_scale() -> None:
