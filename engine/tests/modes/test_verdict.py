@@ -158,16 +158,6 @@ def specs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ToolSpec]:
     return {name: toolbox[name].spec for name in ARGS}
 
 
-@pytest.mark.parametrize("policy", list(Approvals))
-@pytest.mark.parametrize("mode", list(CATALOG))
-def test_what_is_unbound_fails(specs: dict[str, ToolSpec], mode: str, policy: Approvals) -> None:
-    denied = [
-        spec for spec in specs.values() if verdict(CATALOG[mode], spec, None, policy).kind == "deny"
-    ]
-    for spec in denied:
-        assert verdict(CATALOG[mode], spec, ARGS[spec.name], policy).kind == "deny"
-
-
 def test_what_the_user_denies_is_not_bound_and_does_not_ask(specs: dict[str, ToolSpec]) -> None:
     rules: dict[str, dict[str, Kind]] = {"read_file": {"*": "deny"}, "write_file": {"a": "deny"}}
     mode = CATALOG["code"].model_copy(update={"denials": (SourcedPermissions(rules, "mine"),)})
