@@ -6,12 +6,7 @@ from playwright.sync_api import Browser
 from tests.clients.page.conftest import open_browser, person
 from tests.clients.page.test_page import (
     test_cancel_rename_delete,
-    test_each_decision,
     test_the_first_conversation,
-)
-from tests.clients.page.test_page_runs import (
-    test_a_message_is_kept_until_the_run_has_ended,
-    test_what_one_has_stopped_is_no_alarm,
 )
 from tests.clients.page.test_page_threads import test_a_message_is_edited_and_run_again
 from tests.harness.aegra import AegraServer

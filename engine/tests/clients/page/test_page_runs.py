@@ -30,7 +30,7 @@ def enter(person: Person, text: str) -> None:
 
 
 def test_a_message_is_kept_until_the_run_has_ended(person: Person, script: Script) -> None:
-    """It can be taken back, outlives a reload, and is sent once."""
+    """It can be taken back, outlives a reload, and is sent once; another tab shows the same."""
     first, page = Held(say("First.")), person.page
     script["first"], script["second\nthird"] = [first], [say("Both.")]
     person.say("first", mode="scripted")
@@ -46,8 +46,12 @@ def test_a_message_is_kept_until_the_run_has_ended(person: Person, script: Scrip
     page.reload()
     person.sees("second\nthird", ".waiting")
     check_sizes(person)
+    other = person.open_tab()
+    other.goto(page.url)
+    expect(other.get_by_role("button", name="Stop")).to_be_enabled()
     first.go_on.set()
     person.sees("Both.")
+    expect(other.locator("article.ai").last).to_contain_text("Both.")
     expect(page.locator(".waiting")).to_be_empty()
     expect(page.locator("#messages article.human")).to_have_count(2)
 
@@ -87,12 +91,19 @@ def test_stop_and_send_now(person: Person, script: Script) -> None:
 
 
 def test_what_one_has_stopped_is_no_alarm(person: Person, script: Script) -> None:
+    """By Esc, which closes a panel first."""
     held = Held(say("Never."))
     script["stop me"] = [held, say("Went on.")]
+    person.page.set_viewport_size({"width": 390, "height": 740})
     person.say("stop me", mode="scripted")
     expect(person.button("Stop")).to_be_enabled()
     enter(person, "hello")
-    person.press("Stop")
+    expect(person.button("Stop")).to_have_attribute("aria-keyshortcuts", "Escape")
+    person.press("Threads")
+    person.page.keyboard.press("Escape")
+    expect(person.page.locator("#threads")).to_be_hidden()
+    expect(person.button("Stop")).to_be_enabled()
+    person.page.keyboard.press("Escape")
     person.sees("You stopped this run.", ".status")
     person.sees("Not sent yet: hello", ".waiting")
     check_sizes(person)
@@ -186,36 +197,6 @@ def test_words_typed_at_a_card_answer_nothing(person: Person, server: Server) ->
         page.fill("#say", "")
 
 
-def test_esc_stops_the_run_and_nothing_else(person: Person, script: Script) -> None:
-    page = person.page
-    page.set_viewport_size({"width": 390, "height": 740})
-    script["stop by key"] = [Held(say("Never."))]
-    person.say("stop by key", mode="scripted")
-    stop = person.button("Stop")
-    expect(stop).to_be_enabled()
-    expect(stop).to_have_attribute("aria-keyshortcuts", "Escape")
-    person.press("Threads")
-    page.keyboard.press("Escape")
-    expect(page.locator("#threads")).to_be_hidden()
-    expect(stop).to_be_enabled()
-    page.keyboard.press("Escape")
-    person.sees("You stopped this run.", ".status")
-
-
-def test_a_phones_buttons_are_full_width_and_approve_the_last(person: Person) -> None:
-    person.page.set_viewport_size({"width": 390, "height": 740})
-    for text, last in (("write wide.txt: a", "Switch to Code"), ("", "Approve")):
-        if text:
-            person.say(text, mode="ask")
-        buttons = person.card.locator(".row > button:visible")
-        expect(buttons.last).to_have_text(last)
-        boxes = [box for one in buttons.all() if (box := one.bounding_box())]
-        assert min(box["width"] for box in boxes) > 300
-        assert [box["y"] for box in boxes] == sorted({box["y"] for box in boxes})
-        person.press(last)
-    person.sees("Created wide.txt")
-
-
 def test_what_always_allows_is_said_and_can_be_taken_back(person: Person, server: Server) -> None:
     """On a line at once, and beside the thread for as long as it holds."""
     page, panel = person.page, person.page.locator("#details .allowed")
@@ -244,17 +225,17 @@ def test_what_always_allows_is_said_and_can_be_taken_back(person: Person, server
     expect(person.card).to_contain_text("always.txt")
 
 
-def test_a_switchs_card_says_what_auto_accept_turns_on(person: Person) -> None:
+def test_a_switchs_card_says_what_auto_accept_turns_on(person: Person, server: Server) -> None:
     """And offers it where it is off alone."""
     yes = person.page.get_by_role("button", name="Yes, and auto-accept")
-    person.say("switch to code", mode="ask")
-    expect(yes).to_be_visible()
+    person.say("switch to code\nwrite unasked.txt: a", mode="ask")
     expect(person.card).to_contain_text("Auto-accept: Edits of files run unasked; commands ask")
-    person.press("No, stay in Ask")
-    expect(person.card).to_have_count(0)
-    person.page.select_option("#approvals", "auto")
-    person.say("switch to code")
-    expect(person.card).to_contain_text("Switch from Ask to Code mode")
+    person.settle()
+    yes.click()
+    person.sees("Created unasked.txt")
+    expect(person.page.locator("#approvals")).to_have_value("auto")
+    person.say("switch to debug")
+    expect(person.card).to_contain_text("Switch from Code to Debug mode")
     expect(yes).to_have_count(0)
     expect(person.card).not_to_contain_text("run unasked")
 

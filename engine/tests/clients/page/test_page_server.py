@@ -1,4 +1,4 @@
-"""The page when the server is gone or asks for a token; its pictures."""
+"""The page when the server is gone or asks for a token."""
 
 from pathlib import Path
 
@@ -6,16 +6,16 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.clients.page.browser import PROBLEM, Person
-from tests.harness.server import lose_checkpoint, running
+from tests.harness.server import Server, lose_checkpoint, running
 
 TOKEN = "of-mine-alone-0123456789"  # noqa: S105
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)]
 
 
-def test_a_question_outlives_a_kill_and_the_token_is_the_tabs(
+def test_a_question_and_a_turn_outlive_a_kill_and_the_token_is_the_tabs(
     browser: Browser, tmp_path: Path
 ) -> None:
-    """Killed while a question waits; the page says so, and goes on by itself."""
+    """The page says so, and goes on by itself; asked for a turn that was cut off, by a button."""
     with running(tmp_path, AUTH_TOKEN=TOKEN) as server:
         person = Person(browser, server.url)
         person.page.goto(f"{server.url}/app")
@@ -39,23 +39,22 @@ def test_a_question_outlives_a_kill_and_the_token_is_the_tabs(
         other = person.open_tab()
         other.goto(person.page.url)
         expect(other.get_by_label("Token", exact=True).first).to_be_visible()
+        other.close()
+        check_cut_off_turn(person, server)
         person.close()
 
 
-def test_a_turn_that_a_kill_cut_off_goes_on(browser: Browser, tmp_path: Path) -> None:
+def check_cut_off_turn(person: Person, server: Server) -> None:
     """Killed between the model's answer and the checkpoint behind it: nothing is asked."""
-    with running(tmp_path) as server:
-        person = Person(browser, server.url).go()
-        person.say("write a.txt: a", mode="code")
-        expect(person.card).to_contain_text("a.txt")
-        server.kill()
-        person.sees("Reconnecting", "#trouble")
-        lose_checkpoint(tmp_path, person.page.url.rpartition("#")[2])
-        server.start()
-        person.sees("was interrupted", "#trouble")
-        person.press("Go on")
-        expect(person.card).to_contain_text("a.txt")
-        expect(person.page.locator("#trouble")).to_be_empty()
-        person.press("Approve")
-        person.sees("Created a.txt")
-        person.close()
+    person.say("write cut.txt: a")
+    expect(person.card).to_contain_text("cut.txt")
+    server.kill()
+    person.sees("Reconnecting", "#trouble")
+    lose_checkpoint(server.folder, person.thread)
+    server.start(AUTH_TOKEN=TOKEN)
+    person.sees("was interrupted", "#trouble")
+    person.press("Go on")
+    expect(person.card).to_contain_text("cut.txt")
+    expect(person.page.locator("#trouble")).to_be_empty()
+    person.press("Approve")
+    person.sees("Created cut.txt")

@@ -68,9 +68,12 @@ def test_money_is_shown_in_red(person: Person, server: Server, api: Api) -> None
     assert not (server.folder / "workspace").exists()
     log = server.log.read_text()
     assert [word for word in ("workspace", "commands", "sandbox") if word in log] == []
+    check_undo(person)
 
 
-def test_what_goes_back_is_told_without_files(person: Person) -> None:
+def check_undo(person: Person) -> None:
+    """What goes back is told without files."""
+    person.press("New thread")
     for text, answer in (("hello", "command language"), ('call find_order {"order": "A"}', "went")):
         person.say(text)
         expect(person.answer).to_contain_text(answer)

@@ -138,16 +138,6 @@ def test_a_message_is_undone_with_its_files_and_that_too(person: Person, server:
     expect(own).to_have_count(0)
 
 
-def test_each_answer_is_copied_as_it_was_written(person: Person, script: Script) -> None:
-    person.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    script["copy me"] = [say("**So** it is.")]
-    person.say("copy me", mode="scripted")
-    expect(person.answer.locator("strong")).to_have_text("So")
-    person.press("Copy this answer")
-    expect(person.page.get_by_text("Copied")).to_be_visible()
-    assert person.page.evaluate("navigator.clipboard.readText()") == "**So** it is."
-
-
 def test_a_subtask_has_its_outer_conversation_and_its_ends(person: Person) -> None:
     """Below the call that began it; also where the thread is opened again inside it."""
     page = person.page
@@ -198,15 +188,4 @@ def test_the_picture_of_the_modes_has_a_legend(person: Person) -> None:
     expect(ways).to_contain_text("Ask: a person says yes")
     page.get_by_label("Limit", exact=True).select_option("")
     expect(arrows).to_have_count(6)
-    check_sizes(person)
-
-
-def test_the_todo_list_is_a_strip_above_the_input(person: Person) -> None:
-    person.page.set_viewport_size({"width": 390, "height": 740})
-    person.say("todo: look; plan; change", mode="code")
-    strip = person.page.locator("#todo")
-    expect(strip.locator("summary")).to_have_text("Todo, 0 of 3 done: look")
-    expect(strip.get_by_text("change")).to_be_hidden()
-    strip.locator("summary").click()
-    expect(strip.get_by_text("change")).to_be_visible()
     check_sizes(person)

@@ -160,10 +160,11 @@ def test_a_thread_that_is_opened_in_a_subtask(tmp_path: Path) -> None:
 def test_what_auto_accept_turns_on_is_said_and_it_is_offered_once(chat: Terminal) -> None:
     seen = chat.say("switch to code", SWITCH)
     assert "Yes, and auto-accept. Edits of files run unasked; commands ask, as" in seen
-    other = "Another mode (m)"
-    chat.play(CTRL_C, ASK, "/approvals auto", ASK, ENTER, other, "y", CODE)
+    other, debug = "Another mode (m)", "\n\ndebug>"
+    chat.play("u", CODE)
     assert "Auto-accept" in chat.bar
-    chat.play("/approvals manual", CODE, "list", CODE)
+    chat.play("/ask", ASK, "switch to code", other, "m", "mode>", "2", debug)
+    chat.play("/approvals manual", debug, "list", debug)
     assert "Ask first" in chat.bar
 
 
@@ -280,8 +281,6 @@ def test_tables_and_links_of_an_answer(
     shown = "\n".join([*lines, *markdown.end()])
     plain = re.sub("\x1b\\[[0-9;]*m", "", shown)
     snapshot(f"answer-{width}.txt", plain + "\n")
-    for text in ("does", "a | b", "z", "w", "漢字", "https://x.example/a", "no table"):
-        assert text in " ".join(plain.split())
     assert max(measure(line) for line in plain.split("\n")) <= width
 
 
@@ -334,7 +333,7 @@ def test_without_a_cursor_a_sentence_is_the_next_message_too(tmp_path: Path) -> 
     assert not (tmp_path / "workspace/never.txt").exists()
 
 
-@pytest.mark.parametrize("columns", [40, 80, 120])
+@pytest.mark.parametrize("columns", [40, 80])
 def test_screens(tmp_path: Path, snapshot: Snapshot, columns: int) -> None:
     clone, shown = Server(tmp_path), []
     costs = "{input: 9000, output: 9000, cache_read: 0, cache_write: 0}"
