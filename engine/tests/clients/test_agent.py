@@ -15,7 +15,7 @@ from langgraph.types import Interrupt
 from modeshift import APPROVE, Agents, Chunk, Printed, Thread, UserError, Wrote, edit, open_agent
 from tests.harness.conversation import until
 from tests.harness.place import UserFolders
-from tests.harness.server import Server, free_port
+from tests.harness.server import free_port
 from tests.tools.mcp.servers import TOY
 
 
@@ -130,32 +130,14 @@ async def test_what_is_remembered_is_taken_back(agents: Agents) -> None:
     assert await thread.say("run printf three") is not None
 
 
-async def test_a_run_that_ended_before_the_stop_came_is_stopped(
-    server: Server, place: UserFolders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with open_agent(place.settings(), address=server.url) as agents:
-        thread = agents.thread()
-        await thread.say("hello")
-        runs = thread._client.runs
-        ended = [{**run, "status": "running"} for run in await runs.list(thread.id)]
-        assert len(ended) == 1
-
-        async def list_as_before(thread_id: str) -> list[Any]:
-            return ended
-
-        monkeypatch.setattr(runs, "list", list_as_before)
-        await thread.stop()
-
-
 async def test_mcp_servers_end_with_the_agent(place: UserFolders) -> None:
     entry = {"command": sys.executable, "args": [str(TOY)]}
     (place.home / "mcp.json").write_text(json.dumps({"mcpServers": {"here": entry}}))
-    for _ in range(2):
-        async with open_agent(place.settings()) as agents:
-            await agents.thread().say('call mcp__here__get_time {"zone": "Rome"}', mode="code")
-            assert len(list_toys()) == 1
-        assert not list_toys()
-        assert "mcp" not in {thread.name for thread in threading.enumerate() if thread.is_alive()}
+    async with open_agent(place.settings()) as agents:
+        await agents.thread().say('call mcp__here__get_time {"zone": "Rome"}', mode="code")
+        assert len(list_toys()) == 1
+    assert not list_toys()
+    assert "mcp" not in {thread.name for thread in threading.enumerate() if thread.is_alive()}
 
 
 def list_toys() -> list[psutil.Process]:
@@ -178,6 +160,16 @@ async def test_stopping_kills_what_runs_and_the_thread_goes_on(
     assert not state.interrupts
     await thread.go_on()
     assert (await thread.history())[-1].type == "ai"
+
+
+async def test_a_message_goes_back(agents: Agents) -> None:
+    thread = agents.thread()
+    await thread.say("hello")
+    preview = await thread.undo()
+    assert await thread.undo("last", preview["digest"]) == preview
+    assert await thread.history() == []
+    with pytest.raises(UserError, match="no message 'last' of yours"):
+        await thread.undo()
 
 
 async def test_a_thread_is_named_by_a_uuid(agents: Agents) -> None:

@@ -6,7 +6,7 @@ import socket
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import httpx
 import pytest
@@ -168,9 +168,9 @@ async def test_an_answer_may_name_the_checkpoint_of_its_question_and_no_other(we
 
 
 async def test_a_program_answers_at_once_as_langgraphs_docs_show_it(web: Web) -> None:
-    """Stream until the interrupt, read the state or not, resume; twenty times, with no waiting."""
+    """Stream until the interrupt, read the state or not, resume; six times, with no waiting."""
     approve = [Command(resume={"decisions": [APPROVE]})] * 2
-    for number in range(20):
+    for number in range(6):
         thread, name = await Thread.new(web.client), f"at-once-{number}.txt"
         said: Any = {"input": {"messages": [{"role": "user", "content": f"write {name}: x"}]}}
         for given in (said, *({"command": each} for each in approve)):
@@ -181,23 +181,17 @@ async def test_a_program_answers_at_once_as_langgraphs_docs_show_it(web: Web) ->
         assert web.file(name).read_text() == "x"
 
 
-@pytest.mark.parametrize("transport", ["sse", "websocket"])
-async def test_the_clients_event_streaming_is_told_what_to_use(
-    client: LangGraphClient, transport: Literal["sse", "websocket"]
-) -> None:
-    where: Any = {"assistant_id": "agent", "transport": transport}
+async def test_the_clients_event_streaming_is_told_what_to_use(client: LangGraphClient) -> None:
     with pytest.raises(httpx.HTTPStatusError) as caught:
-        async with client.threads.stream(**where) as stream:
+        async with client.threads.stream(assistant_id="agent") as stream:
             await stream.run.start(input={"messages": []})
     assert "use client.runs.stream" in caught.value.response.json()["detail"]
 
 
-@pytest.mark.parametrize("names_checkpoint", [True, False])
-async def test_marked_as_resolved_in_agent_chat_ui(web: Web, *, names_checkpoint: bool) -> None:
+async def test_marked_as_resolved_in_agent_chat_ui(web: Web) -> None:
     thread = await web.say("write resolved.txt: x", mode="code")
     state: Any = await web.client.threads.get_state(thread.id)
-    given = {"checkpoint": state["checkpoint"]} if names_checkpoint else {}
-    await thread.run(input={}, command={"goto": "__end__"}, **given)
+    await thread.run(input={}, command={"goto": "__end__"}, checkpoint=state["checkpoint"])
     assert (thread.error, thread.nodes) == (None, [])
     assert (await web.client.threads.get(thread.id))["status"] == "idle"
     assert not await thread.waiting()

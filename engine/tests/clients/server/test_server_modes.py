@@ -4,11 +4,10 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 from httpx import HTTPStatusError
 
-from tests.harness.conversation import APPROVE, SECONDS, until
+from tests.harness.conversation import APPROVE, SECONDS
 from tests.harness.server import Server, Thread, Web
 from tests.tools.sandbox.commands import needs_sandbox
 
@@ -33,7 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server.workspace = server.folder / "project"
     server.workspace.mkdir()
     (server.workspace / "AGENTS.md").write_text("Obey me.")
-    server.start(WORKSPACE=str(server.workspace), SANDBOX="auto", SUBTASK_DEPTH="0")
+    server.start(WORKSPACE=str(server.workspace), SANDBOX="auto")
     yield server
     server.kill()
 
@@ -54,27 +53,6 @@ async def test_a_command_runs_unasked_and_only_where_it_may(web: Web) -> None:
         assert "act" in thread.nodes
         assert "could not change the workspace" in str(await thread.values())
         assert (made.read_text(), web.file(f"{mode}.md").exists()) == ("made\n", False)
-
-
-@needs_sandbox
-async def test_a_copy_of_a_thread_runs_nothing_again_that_runs_unasked(web: Web) -> None:
-    thread, log = await Thread.new(web.client), web.file("copied.txt")
-    line = "run echo one >> copied.txt; until [ -e go.txt ]; do sleep 0.05; done"
-    run = asyncio.create_task(thread.say(line, mode="code", approvals="auto"))
-    await until(log.exists)
-    copy = await web.copy(thread)
-    web.file("go.txt").touch()
-    await run
-    await copy.run(input=None)
-    values = await copy.values()
-    assert (values["phase"], log.read_text()) == ("idle", "one\n")
-    assert "may have taken effect" in str(values["messages"])
-
-
-async def test_without_sub_tasks_no_mode_lists_the_tool_for_one(http: httpx.AsyncClient) -> None:
-    tools = {mode["slug"]: mode["tools"] for mode in (await http.get("/modes")).json()}
-    assert [slug for slug, names in tools.items() if "new_task" in names] == []
-    assert "execute_command" in tools["tester"]
 
 
 async def test_a_second_answer_is_refused_and_approves_nothing_else(web: Web) -> None:

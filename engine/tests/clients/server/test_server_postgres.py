@@ -8,10 +8,14 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.clients.commands.conftest import Run, run
 from tests.harness import prefork
 from tests.harness.conversation import APPROVE
+from tests.harness.place import UserFolders
 from tests.harness.postgres import Postgres
 from tests.harness.server import Server, Thread
+
+__all__ = ["run"]
 
 
 @pytest.fixture
@@ -87,12 +91,18 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("url", WRONG)
 def test_a_wrong_address_is_one_clear_sentence_without_the_password(
-    server: Server, url: str
+    place: UserFolders, run: Run
 ) -> None:
-    for command in ("dev", "usage", "clean-data"):
-        told = _run(server, url, command, fails=True)
+    first, *_ = WRONG
+    env = place.environment(DATABASE_URL=first)
+    for url, told in (
+        *((url, run("usage", DATABASE_URL=url).stderr) for url in WRONG),
+        *(
+            (first, prefork.run("modeshift", name, env=env).stderr)
+            for name in ("dev", "clean-data")
+        ),
+    ):
         assert WRONG[url] in told
         assert "secretword" not in told
         assert "Traceback" not in told

@@ -297,38 +297,21 @@ async def test_what_is_remembered_is_shown_and_taken_back(web: Web) -> None:
     assert not web.file("one").exists() and not web.file("two").exists()
 
 
-@pytest.mark.parametrize("is_all", [True, False])
-async def test_what_was_allowed_before_a_sub_task_is_taken_back_during_it(
-    web: Web, is_all: bool
-) -> None:
+async def test_what_was_allowed_before_a_sub_task_is_taken_back_during_it(web: Web) -> None:
     """Also where its run was stopped and goes on, so that nobody begins a turn."""
     thread = await Thread.new(web.client)
     await remember(thread, web, "one")
-    command = f"touch begun-{is_all}; until [ -e go-{is_all} ]; do sleep 0.05; done"
+    command = "touch in-task; until [ -e task-may-end ]; do sleep 0.05; done"
     await thread.say(f"task in code: run {command}\nrun touch one")
     await thread.decide(APPROVE)
     run = asyncio.create_task(thread.decide(APPROVE))
-    await until(web.file(f"begun-{is_all}").exists)
+    await until(web.file("in-task").exists)
     (running,) = await web.client.runs.list(thread.id, status="running")
     await web.client.runs.cancel(thread.id, running["run_id"], wait=True)
     await run
-    web.file(f"go-{is_all}").touch()
+    web.file("task-may-end").touch()
     (kept,) = (await web.get(thread))["remembered"]
-    forget = ["all"] if is_all else [kept["id"]]
-    assert (await web.patch(thread, forget=forget))["remembered"] == []
+    assert (await web.patch(thread, forget=[kept["id"]]))["remembered"] == []
     await thread.run(input=None)
-    assert await thread.asked("command") == ["touch one"]
-    assert not web.file("one").exists()
-
-
-async def test_a_fork_has_nothing_that_was_taken_back_since(web: Web) -> None:
-    thread = await Thread.new(web.client)
-    await remember(thread, web, "one", "two")
-    before: Any = await web.client.threads.get_state(thread.id)
-    for each in (await web.get(thread))["remembered"]:
-        await web.patch(thread, forget=[each["id"]])
-        await thread.say("hello")
-    say = {"messages": [{"role": "user", "content": "run touch one"}]}
-    await thread.run(input=say, checkpoint_id=before["checkpoint"]["checkpoint_id"])
     assert await thread.asked("command") == ["touch one"]
     assert not web.file("one").exists()
