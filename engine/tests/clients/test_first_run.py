@@ -56,15 +56,6 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     assert (machine.workspace / "first.txt").read_text() == "hello"
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def settings(request: pytest.FixtureRequest) -> dict[str, str]:
-    """Where threads are kept."""
-    if request.param == "sqlite":
-        return {}
-    postgres: Postgres = request.getfixturevalue("postgres")
-    return {"DATABASE_URL": postgres.make_database()}
-
-
 async def write_on(machine: Machine) -> None:
     async with machine.client as client:
         thread = await Thread.new(client)
@@ -73,8 +64,8 @@ async def write_on(machine: Machine) -> None:
         assert thread.error is None
 
 
-async def test_make_dev(machine: Machine, settings: dict[str, str]) -> None:
-    machine.start(**settings)
+async def test_make_dev(machine: Machine) -> None:
+    machine.start()
     await write_on(machine)
 
 
@@ -88,11 +79,11 @@ async def test_make_serve(machine: Machine, postgres: Postgres) -> None:
     await write_on(machine)
 
 
-def test_make_chat(machine: Machine, settings: dict[str, str]) -> None:
+def test_make_chat(machine: Machine) -> None:
     ours, theirs = pty.openpty()
     process = Popen(
         [sys.executable, "-m", "modeshift", "chat", "--mode", "code"], cwd=machine.folder,
-        env=machine.environment(TERM="xterm-256color", **settings),
+        env=machine.environment(TERM="xterm-256color"),
         stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
     )  # fmt: skip
     os.close(theirs)
@@ -107,11 +98,11 @@ def test_make_chat(machine: Machine, settings: dict[str, str]) -> None:
         os.close(ours)
 
 
-async def test_an_editor(machine: Machine, settings: dict[str, str]) -> None:
+async def test_an_editor(machine: Machine, postgres: Postgres) -> None:
     machine.workspace.mkdir()
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "modeshift.editor.main", stdin=PIPE, stdout=PIPE,
-        cwd=machine.folder, env=machine.environment(**settings),
+        cwd=machine.folder, env=machine.environment(DATABASE_URL=postgres.make_database()),
     )  # fmt: skip
     editor = Editor(choosing("once"))
     editor.agent = ClientSideConnection(cast("Client", editor), process.stdin, process.stdout)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from langchain_core.messages.utils import count_tokens_approximately
 
-from modeshift.calls.requests import build_title
 from modeshift.modes.errors import InvalidInputError
 from modeshift.prompts import render_summary_request
 from modeshift.terminal.conversation import describe_keys
@@ -28,16 +27,6 @@ from tools.conversation import conversation_tools
 REFUND = 'call refund {"order": "A-17", "amount": 49.9, "why": "broken"}'
 NOTE = 'call send_note {"order": "A-17", "text": "sorry"}'
 LIMIT = 'permissions: {refund: {"*": deny, "* <=50": ask}}\n'
-CHECKS = """
-import asyncio
-
-from modeshift.testing import check_agent, check_server
-
-from graph.agent import build
-
-check_agent(build)
-asyncio.run(check_server())
-"""
 UNDO = """
 import asyncio
 
@@ -152,14 +141,6 @@ async def test_what_may_be_remembered_is_the_very_call(talk: Conversation, api: 
     assert len(api.asked) == 2, "in another mode it is not remembered"
 
 
-async def test_a_title_has_what_the_tool_names(talk: Conversation) -> None:
-    deps = talk.agent.live.deps
-    args = {"order": "A-17", "amount": 49.9, "why": "broken"}
-    assert build_title(deps, "refund", args) == "Refund A-17 49.9"
-    assert build_title(deps, "refund", {}) == "Refund"
-    assert build_title(deps, "send_note", {"order": "A-17", "text": "x"}) == "Send note A-17 x"
-
-
 async def test_a_card_has_the_amount_that_the_model_left_out(shop: Path, api: Api) -> None:
     change(shop / "tools/orders.py", "amount: float,", "amount: float = 99,")
     talk = Conversation(build(shop))
@@ -254,20 +235,10 @@ def test_the_proof_takes_limits_and_modes_that_begin_no_sub_tasks(
     assert "BROKEN" not in said
 
 
-def test_a_clones_checks_pass_where_turns_lead_back(shop: Path, tmp_path: Path) -> None:
-    for slug in ("refund", "manager"):
-        with (shop / f"modes/{slug}.yaml").open("a") as file:
-            file.write("then: triage\n")
-    (shop / "checks.py").write_text(CHECKS)
-    run_in_clone(shop, "checks", **environment(tmp_path, MODES_FOLDER=str(shop / "modes")))
-
-
 @pytest.mark.parametrize(
     ("file", "old", "new", "told"),
     [
-        ("modes/refund.yaml", "refunds]", "refundz]", "unknown group 'refundz'; the groups are: "),
         ("modes/refund.yaml", "tion: []", "tion: [todo]", "is not 'questions', 'todos' or "),
-        ("modes/refund.yaml", "tasks: []", "tasks: [refnd]", "subtasks: unknown mode 'refnd'; "),
         ("modes/refund.yaml", "conversation", "conversaton", "write 'conversation'; "),
         ("tools/orders.py", '"outside", subject', '"outsid", subject', "unknown effect 'outsid'; "),
     ],

@@ -1,9 +1,7 @@
 """``make dev``: it refuses what cannot be served; once the server answers, it says where it is."""
 
-import json
 import shutil
 import socket
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,12 +11,8 @@ from modeshift.modes.errors import UserError
 from tests.clients.server.test_gate import ask
 from tests.harness.clone import change
 from tests.harness.conversation import SECONDS, until
-from tests.harness.place import modes_file
 from tests.harness.root import TEMPLATE
-from tests.harness.server import Server, Thread
-from tests.harness.sleepers import new_mark
-from tests.tools.mcp.servers import RAW
-from tests.tools.mcp.test_servers import find_servers
+from tests.harness.server import Server
 
 
 @pytest.mark.parametrize(
@@ -143,22 +137,3 @@ async def test_verbose_shows_what_the_server_logs_and_a_browser_opens(tmp_path: 
     finally:
         server.kill()
     assert "Using custom authentication" in server.log.read_text()
-
-
-async def test_mcp_servers_are_started_by_the_first_mode_that_has_them(tmp_path: Path) -> None:
-    server, mark = Server(tmp_path), new_mark()
-    entry = {"command": sys.executable, "args": ["-S", str(RAW), "deaf", mark]}
-    entries = {f"server-{number}": entry for number in range(10)}
-    (server.home / "mcp.json").write_text(json.dumps({"mcpServers": entries}))
-    (server.home / "custom_modes.yaml").write_text(modes_file("reader"))
-    server.start()
-    try:
-        async with server.client as client:
-            thread = await Thread.new(client)
-            await thread.say("hello", mode="reader")
-            assert thread.nodes == ["intake", "reader"]
-            assert not find_servers(mark)
-            await thread.say("hello", mode="ask")
-            assert len(find_servers(mark)) == 10
-    finally:
-        server.kill()

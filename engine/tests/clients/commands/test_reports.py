@@ -202,46 +202,26 @@ def test_doctor_finds_repositories_that_are_not_their_own(run: Run, place: UserF
 
 
 @needs_sandbox
-@pytest.mark.parametrize(
-    ("command", "texts"),
-    [
-        (
-            ("doctor",),
-            [
-                "no      the workspace: the agent can only read, since '{place}/workspace' cannot",
-                f"no      the clone: make dev does not start, since '{TEMPLATE}' cannot be written",
-                "no      CHECKPOINTS: '{place}/workspace/threads' cannot be written: Read-only",
-                "no      SESSIONS: '{place}/trusted.json/s' cannot be written: File exists; see",
-            ],
-        ),
-        (
-            ("dev", "CHECKPOINTS"),
-            [
-                f"modeshift: '{TEMPLATE}/.langgraph_api/server.lock' cannot be written: "
-                "Read-only file"
-            ],
-        ),
-    ],
-)
-def test_what_cannot_be_written(
-    place: UserFolders, command: tuple[str, ...], texts: list[str]
-) -> None:
+def test_doctor_says_what_cannot_be_written(place: UserFolders) -> None:
     """With a workspace and a clone that are mounted so that nobody may write, root neither."""
     (place.root / "trusted.json").write_text("{}")
-    writable = {name: str(place.root / name) for name in command[1:]}
-    given = {"CHECKPOINTS": str(place.workspace / "threads"), **writable}
+    texts = (
+        f"no      the workspace: the agent can only read, since '{place.workspace}' cannot",
+        f"no      the clone: make dev does not start, since '{TEMPLATE}' cannot be written",
+        f"no      CHECKPOINTS: '{place.workspace}/threads' cannot be written: Read-only",
+        f"no      SESSIONS: '{place.root}/trusted.json/s' cannot be written: File exists; see",
+    )
     mounts = [
         part for folder in (TEMPLATE, place.workspace) for part in ("--ro-bind", folder, folder)
     ]
     program = ("bwrap", "--dev-bind", "/", "/", *mounts, sys.executable, "-m", "modeshift")
-    env = place.environment(SESSIONS=str(place.root / "trusted.json/s"), **given)
+    places = {"SESSIONS": place.root / "trusted.json/s", "CHECKPOINTS": place.workspace / "threads"}
+    env = place.environment(**{name: str(path) for name, path in places.items()})
     done = subprocess.run(
-        [*program, command[0]], cwd=TEMPLATE, env=env, capture_output=True, text=True, check=False
+        [*program, "doctor"], cwd=TEMPLATE, env=env, capture_output=True, text=True, check=False
     )
-    printed = done.stdout + done.stderr
-    assert [text for text in texts if text.format(place=place.root) not in printed] == []
-    assert "Traceback" not in done.stderr
-    assert done.stderr.count("\n") == len(texts) % 2
+    assert [text for text in texts if text not in done.stdout] == []
+    assert done.stderr == ""
 
 
 def took(model: str, tokens: int, cached: int = 0) -> ScriptedModel:

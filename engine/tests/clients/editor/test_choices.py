@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from acp import RequestError
 
-from tests.clients.editor.editor import WAIT_FOR_GO, Editor, Talk, choosing, dismiss, never
+from tests.clients.editor.editor import Editor, Talk, choosing, dismiss, never
 from tests.clients.editor.model import CLAUDE, GO_ON, GPT
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -103,29 +103,6 @@ async def test_a_choice_applies_to_what_the_model_is_writing(
     assert await talk.stored() == shown
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "mode"),
-    [("mode", "ask", "ask"), ("mode", "code", "code"), ("approvals", "manual", "debug")],
-)
-async def test_a_choice_made_after_a_switch_was_approved_counts(
-    code: Talk, option: str, value: str, mode: str
-) -> None:
-    """What was approved is done after the other calls of its message."""
-    code.answer = choosing("once", "auto")
-    turn = await code.begin(
-        f"run echo begun; {WAIT_FOR_GO} & switch to debug\nwrite a.txt: a",
-        code.has_printed,
-    )
-    code.answer = dismiss
-    await code.choose(option, value)
-    assert value in code.shown
-    (code.cwd / "go").touch()
-    await turn
-    assert not (code.cwd / "a.txt").exists()
-    assert code.shown == (mode, "manual")
-    assert await code.stored() == (mode, "manual")
-
-
 # While a person is asked.
 
 
@@ -168,20 +145,6 @@ async def test_a_mode_withdraws_a_question_that_waits_in_the_chat(gpt: Talk) -> 
 # In another window.
 
 
-async def test_what_is_chosen_elsewhere_is_shown_and_holds(
-    editor: Editor, other: Editor, workspace: Path
-) -> None:
-    here = await editor.talk(workspace, "code")
-    there = await other.load(here, resume=True)
-    await here.choose("approvals", "auto")
-    assert await there.say("write a.txt: a") == "end_turn"
-    assert there.shown == ("code", "auto")
-    assert not there.asked
-    await there.choose("mode", "ask")
-    assert await here.say("hello") == "end_turn"
-    assert here.shown == ("ask", "auto")
-
-
 async def test_a_session_at_work_elsewhere_takes_no_message_and_no_choice(
     editor: Editor, other: Editor, workspace: Path
 ) -> None:
@@ -198,4 +161,6 @@ async def test_a_session_at_work_elsewhere_takes_no_message_and_no_choice(
     assert await here.stored() == ("code", "manual")
     await there.choose("mode", "ask")
     assert there.ends == [("Write file a.txt", "failed")]
+    assert await here.say("hello") == "end_turn"
+    assert here.shown == ("ask", "manual"), "as was chosen in the other window"
     assert await there.say("hello") == "end_turn"

@@ -179,8 +179,7 @@ async def test_a_dialog_without_an_answer_ends_the_turn(code: Talk, answer: Answ
     assert [path.name for path in code.cwd.iterdir()] == ["b.txt"]
 
 
-@pytest.mark.parametrize("said", ["question", "open question"])
-@pytest.mark.parametrize("is_reopened", [False, True])
+@pytest.mark.parametrize(("said", "is_reopened"), [("question", False), ("open question", True)])
 async def test_a_question_is_answered_in_the_chat(gpt: Talk, said: str, is_reopened: bool) -> None:
     gpt.answer = choosing("chat")
     assert await gpt.say(said) == "end_turn"
