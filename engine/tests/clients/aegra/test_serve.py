@@ -29,7 +29,6 @@ URL = "postgresql://nobody:secret@127.0.0.1:9/nothing"
     ("settings", "text"),
     [
         ({"DATABASE_URL": ""}, "make serve keeps threads in Postgres: set DATABASE_URL"),
-        ({"WORKERS": "two"}, "WORKERS='two' is no number of processes; give 1 or more"),
         ({"WORKERS": "0"}, "WORKERS='0' is no number of processes; give 1 or more"),
         ({"PORT": "abc"}, "PORT='abc' is no port; give a number up to 65535"),
         ({}, "Postgres at 127.0.0.1/nothing cannot be used now: connection failed: "),
@@ -107,48 +106,6 @@ def test_make_finds_a_python_of_pyenvs(tmp_path: Path) -> None:
     places = {"HOME": str(tmp_path), "PATH": str(tmp_path / "bin")}
     done = run("/bin/sh", SET_UP, cwd=tmp_path, env=places)
     assert f"venv --quiet --clear --no-python-downloads --python {python} " in done.stdout
-
-
-ROUTES = {
-    "GET /threads/{}": None,
-    "GET /threads/{}/state": None,
-    "GET /threads/{}/mode": None,
-    "PATCH /threads/{}/mode": {"mode": "code"},
-    "POST /threads": {},
-    "POST /threads/search": {},
-    "POST /threads/{}/runs/stream": {"assistant_id": "agent", "input": {"messages": []}},
-    "POST /modeshift/threads": {},
-    "GET /metrics": None,
-}
-
-
-@pytest.mark.slow
-def test_without_its_database_each_route_says_so(is_there: None, tmp_path: Path) -> None:
-    """And works again with it; on one connection."""
-    programs = find_postgres()
-    if programs is None:
-        pytest.skip(WHY_NOT)
-    with run_postgres(programs) as postgres:
-        url = postgres.make_database()
-        with (
-            serving(tmp_path, url, workers=1, DATABASE_TIMEOUT="2") as server,
-            httpx.Client(base_url=server.url, timeout=120) as http,
-        ):
-            thread = http.post("/threads", json={}).json()["thread_id"]
-            postgres.stop()
-            try:
-                with ThreadPoolExecutor() as pool:
-                    asked = {
-                        route: pool.submit(http.request, *route.format(thread).split(), json=body)
-                        for route, body in ROUTES.items()
-                    }
-                for route, answer in asked.items():
-                    assert answer.result().status_code == 503, route
-                    detail = answer.result().json()["detail"]
-                    assert detail.startswith("Postgres at 127.0.0.1/t"), route
-            finally:
-                postgres.start()
-            assert http.get(f"/threads/{thread}").status_code == 200
 
 
 @pytest.mark.parametrize("processes", range(1, 9))
