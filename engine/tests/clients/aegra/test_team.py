@@ -1,4 +1,4 @@
-"""Workspaces, readiness, metrics and the stop, on Aegra."""
+"""Users, workspaces, readiness, metrics and the stop, on Aegra."""
 
 import asyncio
 import json
@@ -12,6 +12,14 @@ import httpx
 import pytest
 from langgraph_sdk.client import LangGraphClient
 
+from tests.clients.server.test_auth import (
+    ALICE,
+    BOB,
+    owners,
+    test_a_store_belongs_to_whoever_filled_it,
+    test_a_thread_belongs_to_whoever_made_it,
+    test_without_a_token_nothing_is_answered,
+)
 from tests.clients.server.test_operations import (
     HELD,
     SECRET,
@@ -46,10 +54,11 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str
     )
     make_repository(source, **{"name.txt": "app"})
     (Path(folder) / "bob/private").mkdir(parents=True)
+    tokens = (*TOKENS.items(), ("alice", ALICE), ("bob", BOB))
     yield {
         "WORKSPACES": folder,
         "WORKSPACES_FROM": str(source),
-        "AUTH_TOKEN": ",".join(f"{name}:{token}" for name, token in TOKENS.items()),
+        "AUTH_TOKEN": ",".join(f"{name}:{token}" for name, token in tokens),
         "SANDBOX": "auto",
         "APPROVALS": "auto",
         "LOG_FORMAT": "json",

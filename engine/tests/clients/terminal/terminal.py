@@ -2,7 +2,6 @@
 
 import os
 import pty
-import re
 import select
 import termios
 import time
@@ -104,12 +103,6 @@ class Terminal:
         """Wait until the screen ends with ``shown``; what stands there since ``after``."""
         seen = self._wait(lambda: self.text, lambda seen: seen.endswith(shown), shown)
         return seen[seen.rindex(after) :] if after else seen
-
-    def until_match(self, shown: re.Pattern[str], *, but: str) -> None:
-        """Wait until the screen is another than ``but``, and ends as the pattern says."""
-        self._wait(
-            lambda: self.text, lambda seen: seen != but and shown.search(seen), shown.pattern
-        )
 
     def until_sent(self, shown: str) -> None:
         """Wait until ``shown`` is on the screen."""
