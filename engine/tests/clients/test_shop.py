@@ -27,6 +27,13 @@ from tools.conversation import conversation_tools
 REFUND = 'call refund {"order": "A-17", "amount": 49.9, "why": "broken"}'
 NOTE = 'call send_note {"order": "A-17", "text": "sorry"}'
 LIMIT = 'permissions: {refund: {"*": deny, "* <=50": ask}}\n'
+CHECKS = """
+from modeshift.testing import check_agent
+
+from graph.agent import build
+
+check_agent(build)
+"""
 UNDO = """
 import asyncio
 
@@ -233,6 +240,14 @@ def test_the_proof_takes_limits_and_modes_that_begin_no_sub_tasks(
     )
     assert "proved  every edge can be taken" in said
     assert "BROKEN" not in said
+
+
+def test_a_clones_checks_pass_where_turns_lead_back(shop: Path, tmp_path: Path) -> None:
+    for slug in ("refund", "manager"):
+        with (shop / f"modes/{slug}.yaml").open("a") as file:
+            file.write("then: triage\n")
+    (shop / "checks.py").write_text(CHECKS)
+    run_in_clone(shop, "checks", **environment(tmp_path, MODES_FOLDER=str(shop / "modes")))
 
 
 @pytest.mark.parametrize(
