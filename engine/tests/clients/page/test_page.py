@@ -261,6 +261,24 @@ def test_what_is_refused_is_said_whatever_the_server(person: Person) -> None:
         person.sees("offline model")
 
 
+def test_by_keyboard_alone(person: Person) -> None:
+    page = person.page
+    page.keyboard.type("write keys.txt: k")
+    page.keyboard.press("Enter")
+    expect(page.locator(":focus")).to_have_text("No, stay in Ask")
+    for name in ("Switch to Code", "Approve"):
+        for _ in range(4):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.textContent") == name:
+                break
+        page.wait_for_timeout(600)  # what is new takes no key
+        page.keyboard.press("Enter")
+        if name != "Approve":
+            expect(page.locator(":focus")).to_have_text("Reject")
+    person.sees("Created keys.txt")
+    expect(page.locator("#say")).to_be_focused()
+
+
 def test_everybody_can_use_it(browser: Browser, server: Server) -> None:
     """By axe-core, light and dark; also in a narrow window, in which nothing is cut off."""
     person = Person(browser, server.url, viewport={"width": 360, "height": 740}).go()
@@ -379,15 +397,15 @@ def test_a_picture_that_a_tool_returns_is_shown_and_no_other_one(person: Person)
 
 
 def test_a_long_thread_stays_responsive(browser: Browser, server: Server) -> None:
-    """600 messages, and one result of a megabyte."""
+    """2,000 messages, and one result of 10 MB."""
     calls = [{"name": "read_file", "args": {"path": "a"}, "id": "call_1", "type": "tool_call"}]
     messages: list[dict[str, object]] = []
-    for number in range(300):
+    for number in range(1000):
         messages.append({"type": "human", "content": f"question {number}"})
         messages.append({"type": "ai", "content": f"**answer** {number}\n\n- a\n- b"})
     messages += [
         {"type": "ai", "content": "", "tool_calls": calls},
-        {"type": "tool", "content": "0123456789\n" * 100_000, "tool_call_id": "call_1"},
+        {"type": "tool", "content": "0123456789\n" * 1_000_000, "tool_call_id": "call_1"},
     ]
     said = {"messages": [{"role": "user", "content": "hello"}]}
     run = {"assistant_id": "agent", "input": said}
@@ -402,7 +420,7 @@ def test_a_long_thread_stays_responsive(browser: Browser, server: Server) -> Non
     person.page.goto(f"{server.url}/app#{thread}")
     person.page.wait_for_selector(".call summary")
     assert time.monotonic() - begin < SECONDS
-    assert person.page.locator("article").count() > 600
+    assert person.page.locator("article").count() > 2000
     person.page.locator(".call summary").click()
     expect(person.page.get_by_role("button", name="Show more")).to_be_visible()
     person.page.fill("#say", "")
