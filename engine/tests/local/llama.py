@@ -70,6 +70,10 @@ class Llama:
             with error:
                 return error.code, json.load(error)
 
+    def count(self, text: str) -> int:
+        """Its tokens."""
+        return len(self.ask("/tokenize", {"content": text})[1]["tokens"])
+
 
 @contextmanager
 def running(template: str = "", window: int = 8192) -> Iterator[Llama]:
