@@ -174,6 +174,11 @@ class Claims:
         self._drops.add(task)  # or it may be collected before it has ended
         task.add_done_callback(self._drops.discard)
 
+    async def end(self) -> None:
+        """Wait, within a bound, until the claims of all runs that have ended are released."""
+        if self._drops:
+            await asyncio.wait(self._drops, timeout=SECONDS)
+
     async def _renew(self) -> None:
         while runs := [*self._runs]:
             kept = {*runs}

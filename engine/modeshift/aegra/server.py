@@ -36,6 +36,7 @@ async def _serve(app: object) -> AsyncIterator[None]:
     await _wait_for_database()
     async with _lifespan(app):
         yield
+    await get_claims().end()  # or the next process would find these threads taken
 
 
 async def _wait_for_database() -> None:
