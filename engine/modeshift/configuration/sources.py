@@ -231,9 +231,9 @@ class Sources:
         )
         for folder in prompts:
             last.watch(folder, *folder.glob("*.md"))
-        code = sorted(
-            file for name in ("graph", "tools") for file in find_root().glob(f"{name}/*.py")
-        )
+        root = find_root()
+        found = (*root.glob("graph/*.py"), *root.glob("tools/*.py"))
+        code = sorted(file for file in found if file.is_file())  # an editor's lock may be none
         last.watch(settings.trust_file, settings.config_folder / PRICES, *code, *project.watched)
         for file in (each for each in code if each.read_bytes() != read_imported(each)):
             last.notices.append(f"{file.parent.name}/{file.name} has changed: start this again")
